@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tsb_rrd::{Ahead, Archive, Cf, DataSource, DsKind, Held, KeptFile, Layout, RrdFile, Seen, Session, Stage, until_s};
+use tsb_rrd::{
+    Archive, Cf, DataSource, DsKind, ExclusiveFile, Layout, OpenFile, ReadAhead, Residency, RrdFile, Session, Stage,
+    update_time_s,
+};
 
 /// Step, in seconds.
 pub const STEP_S: i64 = 300;
@@ -63,9 +66,9 @@ impl Way {
 
 enum Kept {
     Paths(Vec<PathBuf>),
-    Ahead(Vec<(PathBuf, Option<RrdFile>)>, Ahead),
-    Open(Vec<KeptFile>),
-    Held(Vec<Held>),
+    Ahead(Vec<(PathBuf, Option<RrdFile>)>, ReadAhead),
+    Open(Vec<OpenFile>),
+    Held(Vec<ExclusiveFile>),
     Librrd(Vec<PathBuf>),
 }
 
@@ -107,13 +110,17 @@ impl Files {
         let paths = (0..count).map(|index| path_of(folder, index));
         let kept = match way {
             Way::Stateless => Kept::Paths(paths.collect()),
-            Way::Ahead => Kept::Ahead(paths.map(|path| (path, None)).collect(), Ahead::default()),
+            Way::Ahead => Kept::Ahead(paths.map(|path| (path, None)).collect(), ReadAhead::default()),
             Way::Kept => Kept::Open(
                 paths
-                    .map(|path| KeptFile::new(RrdFile::open_as(&path, &layout).expect("a file")))
+                    .map(|path| OpenFile::new(RrdFile::open_as(&path, &layout).expect("a file")))
                     .collect(),
             ),
-            Way::Exclusive => Kept::Held(paths.map(|path| Held::open(&path, &layout).expect("a file")).collect()),
+            Way::Exclusive => Kept::Held(
+                paths
+                    .map(|path| ExclusiveFile::open(&path, &layout).expect("a file"))
+                    .collect(),
+            ),
             Way::Librrd => Kept::Librrd(paths.collect()),
         };
         Self {
@@ -143,20 +150,23 @@ impl Files {
         let Kept::Ahead(files, ahead) = &mut self.kept else {
             return (0..self.len()).for_each(|index| self.update(index, readings));
         };
-        let until = readings.last().and_then(|reading| until_s(reading)).expect("a time");
+        let until = readings
+            .last()
+            .and_then(|reading| update_time_s(reading))
+            .expect("a time");
         let (layout, session) = (&self.layout, &mut self.session);
-        let done = ahead.each(files.len(), |stage, index| {
+        let done = ahead.for_each(files.len(), |stage, index| {
             let (path, ready) = &mut files[index];
             Ok::<_, tsb_rrd::Error>(match stage {
-                Stage::Header => ready.insert(RrdFile::open_as(path, layout)?).ask_header(),
+                Stage::Header => ready.insert(RrdFile::open_as(path, layout)?).prefetch_header(),
                 Stage::Rows => ready
                     .as_ref()
-                    .map_or(Ok(Seen::Nothing), |file| file.ask_rows(session, until))?,
+                    .map_or(Ok(Residency::NotProbed), |file| file.prefetch_rows(session, until))?,
                 Stage::Update => {
                     let file = ready.take().map_or_else(|| RrdFile::open_as(path, layout), Ok)?;
                     let updated = file.update_and_close(session, readings)?;
                     assert!(updated.stopped.is_none(), "{updated:?}");
-                    Seen::Nothing
+                    Residency::NotProbed
                 }
             })
         });

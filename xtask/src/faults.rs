@@ -21,15 +21,15 @@ mod trace;
 mod trial;
 
 // Shared with the conformance suite by their files, as this program imports nothing of ours.
-#[path = "../../crates/tsb-stores/src/conformance/rng.rs"]
-#[expect(dead_code, reason = "not every kind of number is drawn here")]
-mod rng;
-#[path = "../../crates/tsb-stores/src/conformance/spoil.rs"]
+#[path = "../../crates/tsb-stores/src/conformance/corrupt.rs"]
 #[expect(
     unreachable_pub,
     reason = "the suite is public, and this program is nobody's library"
 )]
-mod spoil;
+mod corrupt;
+#[path = "../../crates/tsb-stores/src/conformance/rng.rs"]
+#[expect(dead_code, reason = "not every kind of number is drawn here")]
+mod rng;
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -193,7 +193,7 @@ fn one_batch(kind: &str, name: &'static str, trial: &Trial<'_>, seeds: Range<u64
         }
         "damages" => {
             let template = Template::new(trial, first)?;
-            each(seeds, &|seed| template.spoiled(trial, seed))
+            each(seeds, &|seed| template.corrupted(trial, seed))
         }
         "errors" => each(seeds, &|seed| errors::meet(trial, seed)),
         "disturbance" => each(seeds, &|seed| disturbance::disturb(trial, seed)),

@@ -11,7 +11,7 @@ use tsb_bench::cold::{DiskUse, chill, resident};
 use tsb_bench::rrd::{self, Files, STEP_S, Way};
 use tsb_bench::served::{Served, Server, batches, has_daemon};
 use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns};
-use tsb_rrd::{Fact, RrdFile, Session};
+use tsb_rrd::{InfoValue, RrdFile, Session};
 
 /// Turns per engine, all cold.
 const ROUNDS: usize = 4;
@@ -201,7 +201,7 @@ fn pages(set: &Path, count: usize) -> usize {
         for (index, archive) in layout.archives().iter().enumerate() {
             let name = format!("rra[{index}].cur_row");
             let row = facts.iter().find_map(|(key, fact)| match fact {
-                Fact::Count(row) if *key == name => Some(*row),
+                InfoValue::Count(row) if *key == name => Some(*row),
                 _ => None,
             });
             let row = (row.expect("a row") + 1) % archive.rows;

@@ -102,7 +102,7 @@ fn print_commits(store: &TickStore) {
         worst.total_ns as f64 / 1e6,
         worst.rows_ns as f64 / 1e6,
         worst.sync_ns as f64 / 1e6,
-        worst.turn_ns as f64 / 1e6,
+        worst.rotation_ns as f64 / 1e6,
         worst.checkpoint_ns as f64 / 1e6
     );
 }

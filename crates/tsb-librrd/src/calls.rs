@@ -56,7 +56,7 @@ pub struct Fetched {
 
 /// One line of `rrdtool info`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fact {
+pub enum InfoValue {
     /// A number; NaN is unknown.
     Value(f64),
     /// A count.
@@ -86,7 +86,7 @@ pub struct Creation<'a> {
 /// Creates a file.
 pub fn create(path: &Path, creation: &Creation<'_>) -> Result<()> {
     let sources = creation.sources.iter().map(|source| c_path(source));
-    let raw = ffi::Creation {
+    let raw = ffi::CreateArgs {
         step_s: creation.step_s,
         start_s: creation.start_s.unwrap_or(-1),
         keeps_old: creation.keeps_old,
@@ -99,9 +99,9 @@ pub fn create(path: &Path, creation: &Creation<'_>) -> Result<()> {
 
 /// Applies updates, `time:value[:value...]`, in order. The first that is refused ends the call:
 /// those before it are applied, those after it are not.
-pub fn update<T: AsRef<str>>(path: &Path, readings: &[T]) -> Result<()> {
-    let readings = texts(readings)?;
-    ffi::update(&c_path(path)?, &readings).map_err(Error::of)
+pub fn update<T: AsRef<str>>(path: &Path, updates: &[T]) -> Result<()> {
+    let updates = texts(updates)?;
+    ffi::update(&c_path(path)?, &updates).map_err(Error::of)
 }
 
 /// Time of the last update, in whole seconds.
@@ -122,7 +122,7 @@ pub fn first(path: &Path, archive: u16) -> Result<i64> {
 }
 
 /// The output of `rrdtool info` for a file, in its order.
-pub fn info(path: &Path) -> Result<Vec<(String, Fact)>> {
+pub fn info(path: &Path) -> Result<Vec<(String, InfoValue)>> {
     ffi::info(&c_path(path)?).map_err(Error::of)
 }
 
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    fn fact(path: &Path, key: &str) -> Option<Fact> {
+    fn info_value(path: &Path, key: &str) -> Option<InfoValue> {
         let facts = info(path).unwrap();
         facts.into_iter().find_map(|(name, fact)| (name == key).then_some(fact))
     }
@@ -203,16 +203,19 @@ mod tests {
         all.push("DS:sum:COMPUTE:a,b,+".to_owned());
         create(&path, &started(&all)).unwrap();
         update(&path, &["1700000010:5:7", "1700000020:6:27"]).unwrap();
-        assert_eq!(fact(&path, "ds[sum].type"), Some(Fact::Text("COMPUTE".to_owned())));
-        assert_eq!(fact(&path, "step"), Some(Fact::Count(10)));
         assert_eq!(
-            fact(&path, "ds[a].min").map(|fact| matches!(fact, Fact::Value(v) if v.is_nan())),
+            info_value(&path, "ds[sum].type"),
+            Some(InfoValue::Text("COMPUTE".to_owned()))
+        );
+        assert_eq!(info_value(&path, "step"), Some(InfoValue::Count(10)));
+        assert_eq!(
+            info_value(&path, "ds[a].min").map(|value| matches!(value, InfoValue::Value(v) if v.is_nan())),
             Some(true)
         );
         assert_eq!(first(&path, 0), Ok(1_700_000_020 - 29 * 10));
         assert!(matches!(first(&path, 9), Err(Error::Librrd(_))));
         tune(&path, &["--minimum".to_owned(), "a:3".to_owned()]).unwrap();
-        assert_eq!(fact(&path, "ds[a].min"), Some(Fact::Value(3.0)));
+        assert_eq!(info_value(&path, "ds[a].min"), Some(InfoValue::Value(3.0)));
         let refused = tune(&path, &["--daemon=/tmp/x.sock".to_owned()]).unwrap_err();
         assert!(refused.to_string().contains("--daemon"), "{refused}");
         let xml = String::from_utf8(dump(&path, 1 << 20).unwrap()).unwrap();
@@ -231,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out() {
+    fn written_values_are_fetched() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.rrd");
         create(&path, &started(&definitions())).unwrap();
-        let readings: Vec<_> = (1..=8)
+        let updates: Vec<_> = (1..=8)
             .map(|n| format!("{}:{n}:{}", 1_700_000_000 + n * 10, n * 100))
             .collect();
-        update(&path, &readings).unwrap();
+        update(&path, &updates).unwrap();
         assert_eq!(last(&path), Ok(1_700_000_080));
         let fetched = fetch(&path, "AVERAGE", 1_700_000_030, 1_700_000_060, 10).unwrap();
         assert_eq!(

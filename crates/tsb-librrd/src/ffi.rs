@@ -8,7 +8,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong, c_void};
 use std::ptr::{null, null_mut};
 
-use crate::calls::{Fact, Fetched};
+use crate::calls::{Fetched, InfoValue};
 
 /// Message of this thread's last error, after a failed call.
 fn last_error() -> String {
@@ -42,7 +42,7 @@ fn done(status: c_int) -> Result<(), String> {
 
 /// The arguments of `rrd_create_r2` besides the path, in C types.
 #[derive(Debug)]
-pub(crate) struct Creation {
+pub(crate) struct CreateArgs {
     pub(crate) step_s: u64,
     /// -1: ten seconds ago, or the value from the template or the sources.
     pub(crate) start_s: i64,
@@ -52,7 +52,7 @@ pub(crate) struct Creation {
     pub(crate) definitions: Vec<CString>,
 }
 
-pub(crate) fn create(path: &CStr, creation: &Creation) -> Result<(), String> {
+pub(crate) fn create(path: &CStr, creation: &CreateArgs) -> Result<(), String> {
     let (count, mut list) = pointers(&creation.definitions);
     let (_, mut sources) = pointers(&creation.sources);
     sources.push(null());
@@ -80,8 +80,8 @@ pub(crate) fn create(path: &CStr, creation: &Creation) -> Result<(), String> {
     })
 }
 
-pub(crate) fn update(path: &CStr, readings: &[CString]) -> Result<(), String> {
-    let (count, mut list) = pointers(readings);
+pub(crate) fn update(path: &CStr, updates: &[CString]) -> Result<(), String> {
+    let (count, mut list) = pointers(updates);
     clear_error();
     // SAFETY: as in `create`; null stands for "no template".
     done(unsafe { rrd_sys::rrd_update_r(path.as_ptr(), null(), count, list.as_mut_ptr()) })
@@ -150,7 +150,7 @@ pub(crate) fn first(path: &CStr, archive: c_int) -> Result<i64, String> {
     if first < 0 { Err(last_error()) } else { Ok(first) }
 }
 
-pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
+pub(crate) fn info(path: &CStr) -> Result<Vec<(String, InfoValue)>, String> {
     clear_error();
     // SAFETY: `path` lives until the call returns. The result is null, or the first node of a
     // list that is this function's until it gives it back below.
@@ -158,18 +158,18 @@ pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
     if list.is_null() {
         return Err(last_error());
     }
-    let mut facts = Vec::new();
+    let mut lines = Vec::new();
     let mut next = list;
     while !next.is_null() {
         // SAFETY: `next` is a node of the list, whose key is a zero-ended text; `type_` says
         // which field of the union librrd has set; texts are copied before the list is freed.
         let node = unsafe { &*next };
         // SAFETY: as above.
-        let fact = unsafe {
+        let value = unsafe {
             match node.type_ {
-                rrd_sys::rrd_info_type_RD_I_VAL => Some(Fact::Value(node.value.u_val)),
-                rrd_sys::rrd_info_type_RD_I_CNT => Some(Fact::Count(node.value.u_cnt)),
-                rrd_sys::rrd_info_type_RD_I_STR if !node.value.u_str.is_null() => Some(Fact::Text(
+                rrd_sys::rrd_info_type_RD_I_VAL => Some(InfoValue::Value(node.value.u_val)),
+                rrd_sys::rrd_info_type_RD_I_CNT => Some(InfoValue::Count(node.value.u_cnt)),
+                rrd_sys::rrd_info_type_RD_I_STR if !node.value.u_str.is_null() => Some(InfoValue::Text(
                     CStr::from_ptr(node.value.u_str).to_string_lossy().into_owned(),
                 )),
                 _ => None,
@@ -177,16 +177,16 @@ pub(crate) fn info(path: &CStr) -> Result<Vec<(String, Fact)>, String> {
         };
         // SAFETY: as above.
         let key = unsafe { CStr::from_ptr(node.key) }.to_string_lossy().into_owned();
-        facts.extend(fact.map(|fact| (key, fact)));
+        lines.extend(value.map(|value| (key, value)));
         next = node.next;
     }
     // SAFETY: the whole list, once.
     unsafe { rrd_sys::rrd_info_free(list) };
-    Ok(facts)
+    Ok(lines)
 }
 
 /// A byte buffer with a size limit.
-struct Sink {
+struct BoundedBuffer {
     bytes: Vec<u8>,
     limit: usize,
 }
@@ -197,12 +197,12 @@ unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void)
         // An empty part may come as a null pointer, which is not a valid slice.
         return 0;
     }
-    // SAFETY: `user` is the `Sink` that `dump` passed to the same call of librrd, which calls
-    // back on this thread only, and `dump` does not touch it meanwhile; `data` has `length`
+    // SAFETY: `user` is the `BoundedBuffer` that `dump` passed to the same call of librrd, which
+    // calls back on this thread only, and `dump` does not touch it meanwhile; `data` has `length`
     // bytes, by its contract.
     let (sink, part) = unsafe {
         (
-            &mut *user.cast::<Sink>(),
+            &mut *user.cast::<BoundedBuffer>(),
             std::slice::from_raw_parts(data.cast::<u8>(), length),
         )
     };
@@ -214,7 +214,7 @@ unsafe extern "C" fn take(data: *const c_void, length: usize, user: *mut c_void)
 }
 
 pub(crate) fn dump(path: &CStr, limit: usize) -> Result<Vec<u8>, String> {
-    let mut sink = Sink {
+    let mut sink = BoundedBuffer {
         bytes: Vec::new(),
         limit,
     };

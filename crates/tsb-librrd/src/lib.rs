@@ -18,5 +18,5 @@ mod ffi;
 
 #[cfg(feature = "librrd")]
 pub use calls::{
-    Creation, Error, Fact, Fetched, Result, create, dump, fetch, first, info, last, tune, update, version,
+    Creation, Error, Fetched, InfoValue, Result, create, dump, fetch, first, info, last, tune, update, version,
 };

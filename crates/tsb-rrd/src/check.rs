@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::layout::{DsKind, Layout};
 use crate::number::number;
-use crate::reading::{Moment, moment, split_time};
+use crate::parse::{Moment, moment, split_time};
 use crate::update::{check_count, check_integer};
 
 /// The time of an update, `time:value[:value...]`, if a file of this layout would accept it.
@@ -12,19 +12,19 @@ use crate::update::{check_count, check_integer};
 /// in one respect: librrd does not parse a value that comes after the heartbeat.
 ///
 /// # Errors
-/// [`Error::Reading`] for a wrong number of values, or a value that is not valid for its data
+/// [`Error::InvalidUpdate`] for a wrong number of values, or a value that is not valid for its data
 /// source; [`Error::Unsupported`] for times that need a clock.
 pub fn check(layout: &Layout, text: &str) -> Result<Moment> {
-    check_plain(layout, text).map_or_else(|| careful(layout, text), Ok)
+    check_plain(layout, text).map_or_else(|| check_any(layout, text), Ok)
 }
 
 /// The same check for the common form: whole seconds, and values of digits with or without a
 /// decimal point. `None` if the update has another form; it may still be valid.
 pub fn check_plain(layout: &Layout, text: &str) -> Option<Moment> {
-    plain(layout, text.as_bytes())
+    check_bytes(layout, text.as_bytes())
 }
 
-fn careful(layout: &Layout, text: &str) -> Result<Moment> {
+fn check_any(layout: &Layout, text: &str) -> Result<Moment> {
     let (time, values) = split_time(text)?;
     check_count(layout, values, text)?;
     let at = moment(time)?;
@@ -34,7 +34,7 @@ fn careful(layout: &Layout, text: &str) -> Result<Moment> {
     Ok(at)
 }
 
-fn plain(layout: &Layout, text: &[u8]) -> Option<Moment> {
+fn check_bytes(layout: &Layout, text: &[u8]) -> Option<Moment> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     // Numbers of up to 15 digits are exact as a float too.
     if !(1..=15).contains(&length) || text.get(length) != Some(&b':') {
@@ -74,7 +74,7 @@ fn check_value(kind: DsKind, value: &str) -> Result<()> {
     match kind {
         DsKind::Counter | DsKind::Derive => check_integer(kind, value),
         _ if number(value.as_bytes()).is_some() => Ok(()),
-        _ => Err(Error::Reading {
+        _ => Err(Error::InvalidUpdate {
             text: value.to_owned(),
             what: "not a number",
         }),
@@ -87,7 +87,7 @@ mod tests {
     use crate::layout::{Archive, Cf, DataSource};
 
     #[test]
-    fn a_reading_is_judged_by_the_layout() {
+    fn an_update_is_checked_against_the_layout() {
         let sources = vec![
             DataSource::new("a", DsKind::Gauge, 20),
             DataSource::new("b", DsKind::Counter, 20),
@@ -115,7 +115,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_short_way_says_what_the_long_way_says(
+        fn the_check_of_the_common_form_agrees_with_the_full_one(
             kinds in proptest::collection::vec(0_usize..6, 1..4),
             text in "[0-9]{0,16}(:[-U]?[0-9]{0,3}[.e]?[0-9]{0,3}){0,4}[.:@]?",
         ) {
@@ -123,8 +123,8 @@ mod tests {
             let of = [Gauge, Counter, Derive, Absolute, DCounter, DDerive];
             let sources = kinds.iter().enumerate().map(|(index, &kind)| DataSource::new(format!("s{index}"), of[kind], 20));
             let layout = Layout::new(10, sources.collect(), vec![Archive::new(Cf::Average, 0.5, 1, 10)]).unwrap();
-            if let Some(at) = plain(&layout, text.as_bytes()) {
-                proptest::prop_assert_eq!(careful(&layout, &text).unwrap(), at);
+            if let Some(at) = check_bytes(&layout, text.as_bytes()) {
+                proptest::prop_assert_eq!(check_any(&layout, &text).unwrap(), at);
             }
         }
     }

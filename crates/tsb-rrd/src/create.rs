@@ -8,7 +8,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, UNKNOWN};
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 
 /// Bytes per write of a new file: exactly one page.
 ///
@@ -22,10 +22,10 @@ const CHUNK: usize = 4_096;
 ///
 /// `seed` selects which row of each archive is written first. librrd picks it at random, so that
 /// files do not all wrap around at the same time.
-pub fn image(layout: &Layout, start_s: i64, seed: u64) -> Vec<u8> {
+pub fn new_header(layout: &Layout, start_s: i64, seed: u64) -> Vec<u8> {
     let rows = layout.archives.iter().enumerate();
-    let rows = rows.map(|(index, archive)| scatter(seed, index as u64) % archive.rows);
-    let live = Live::new(layout, start_s, rows);
+    let rows = rows.map(|(index, archive)| pseudo_random(seed, index as u64) % archive.rows);
+    let live = LiveHeader::new(layout, start_s, rows);
     let mut header = layout.statics.clone();
     header.extend_from_slice(live.bytes());
     header
@@ -38,7 +38,7 @@ pub fn image(layout: &Layout, start_s: i64, seed: u64) -> Vec<u8> {
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`], and [`Error::Layout`] for a start before 1970.
 pub fn create(path: &Path, layout: &Layout, start_s: i64, seed: u64) -> Result<()> {
-    put(path, layout, start_s, seed, settle)
+    put(path, layout, start_s, seed, rename_new)
 }
 
 /// The same, but replaces an existing file of this name atomically.
@@ -46,8 +46,8 @@ pub fn create(path: &Path, layout: &Layout, start_s: i64, seed: u64) -> Result<(
 /// # Errors
 /// As [`create`], without [`Error::Exists`].
 pub fn replace(path: &Path, layout: &Layout, start_s: i64, seed: u64) -> Result<()> {
-    put(path, layout, start_s, seed, |beside, path| {
-        std::fs::rename(beside, path).map_err(Error::io("name the new file"))
+    put(path, layout, start_s, seed, |temporary, path| {
+        std::fs::rename(temporary, path).map_err(Error::io("name the new file"))
     })
 }
 
@@ -56,18 +56,18 @@ fn put(
     layout: &Layout,
     start_s: i64,
     seed: u64,
-    settle: impl FnOnce(&Path, &Path) -> Result<()>,
+    finish: impl FnOnce(&Path, &Path) -> Result<()>,
 ) -> Result<()> {
     if start_s < 0 {
         return Err(Error::Layout(format!("the start {start_s} is before 1970")).at(path));
     }
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
-    let beside = PathBuf::from(name);
-    let result = write(&beside, layout, &image(layout, start_s, seed)).and_then(|()| settle(&beside, path));
+    let temporary = PathBuf::from(name);
+    let result = write(&temporary, layout, &new_header(layout, start_s, seed)).and_then(|()| finish(&temporary, path));
     result.map_err(|error| {
         // Removes the temporary file of a failed creation; an error here changes nothing.
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
         error.at(path)
     })
 }
@@ -99,8 +99,8 @@ fn fill(file: &mut File, layout: &Layout, header: &[u8]) -> std::io::Result<()> 
 }
 
 /// Renames the finished file to its name, unless that exists.
-fn settle(beside: &Path, path: &Path) -> Result<()> {
-    match renameat_with(CWD, beside, CWD, path, RenameFlags::NOREPLACE) {
+fn rename_new(temporary: &Path, path: &Path) -> Result<()> {
+    match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::EXIST) => Err(Error::Exists),
         Err(error) => Err(Error::Io {
@@ -111,7 +111,7 @@ fn settle(beside: &Path, path: &Path) -> Result<()> {
 }
 
 /// A pseudo-random number, as a function of both arguments.
-fn scatter(seed: u64, index: u64) -> u64 {
+fn pseudo_random(seed: u64, index: u64) -> u64 {
     let mut bits = seed ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_defines_nothing_is_named() {
+    fn invalid_definitions_are_named_in_the_error() {
         let check = |words: &[&str], expected: &str| {
             assert_eq!(define(10, words).unwrap_err().to_string(), expected);
         };

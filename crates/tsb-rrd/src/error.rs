@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// An update that cannot be parsed.
     #[error("invalid reading {text:?}: {what}")]
-    Reading {
+    InvalidUpdate {
         /// Its text.
         text: String,
         /// What is wrong.

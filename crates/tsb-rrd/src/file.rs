@@ -13,23 +13,23 @@ use rustix::fs::{FlockOperation, fcntl_lock, fstat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::habit::Habit;
 use crate::layout::{Layout, STAT_HEAD};
-use crate::live::Live;
-use crate::reading::Moment;
+use crate::live_header::LiveHeader;
+use crate::parse::Moment;
 use crate::rows::Rows;
-use crate::system::{Stage, begin_writeback};
+use crate::system::{StagingBuffer, begin_writeback};
 use crate::update::{Scratch, apply};
+use crate::write_policy::WritePolicy;
 
 /// Reusable buffers for passes over any number of files.
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) header: Vec<u8>,
-    pub(crate) live: Live,
+    pub(crate) live: LiveHeader,
     pub(crate) pass: Pass,
-    pub(crate) stage: Option<Stage>,
-    /// The policy for writing to open files ([`crate::habit`]).
-    pub(crate) habit: Habit,
+    pub(crate) staging: Option<StagingBuffer>,
+    /// The policy for writing to open files ([`crate::write_policy`]).
+    pub(crate) write_policy: WritePolicy,
 }
 
 /// The result of a pass.
@@ -55,7 +55,7 @@ pub(crate) struct Pass {
 
 impl Pass {
     /// Applies updates to the live header and collects the rows that they complete for writing.
-    pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut Live, readings: &[T]) -> Updated {
+    pub(crate) fn run<T: AsRef<str>>(&mut self, layout: &Layout, live: &mut LiveHeader, updates: &[T]) -> Updated {
         self.rows.clear();
         self.scratch.start();
         let mut updated = Updated {
@@ -64,8 +64,8 @@ impl Pass {
             newest: Moment::default(),
             row_s: None,
         };
-        for reading in readings {
-            if let Err(error) = apply(layout, live, reading.as_ref(), &mut self.scratch, &mut self.rows) {
+        for update in updates {
+            if let Err(error) = apply(layout, live, update.as_ref(), &mut self.scratch, &mut self.rows) {
                 updated.stopped = Some(error);
                 break;
             }
@@ -77,7 +77,7 @@ impl Pass {
     }
 
     /// The prefix of the live header that the run may have changed.
-    pub(crate) fn changed<'a>(&self, live: &'a Live) -> &'a [u8] {
+    pub(crate) fn changed<'a>(&self, live: &'a LiveHeader) -> &'a [u8] {
         if self.scratch.has_ended() {
             live.bytes()
         } else {
@@ -126,16 +126,14 @@ impl RrdFile {
     /// # Errors
     /// [`Error::Locked`], [`Error::Changed`], [`Error::Damaged`] and [`Error::Io`]. A refused
     /// update is not an error but in [`Updated::stopped`].
-    pub fn update<T: AsRef<str>>(&self, session: &mut Session, readings: &[T]) -> Result<Updated> {
-        self.locked(FlockOperation::NonBlockingLockExclusive, || {
-            self.pass(session, readings)
-        })
+    pub fn update<T: AsRef<str>>(&self, session: &mut Session, updates: &[T]) -> Result<Updated> {
+        self.locked(FlockOperation::NonBlockingLockExclusive, || self.pass(session, updates))
     }
 
     /// The same as the last use of this descriptor: closing the file releases the lock.
-    pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+    pub fn update_and_close<T: AsRef<str>>(self, session: &mut Session, updates: &[T]) -> Result<Updated> {
         self.lock(FlockOperation::NonBlockingLockExclusive)?;
-        self.pass(session, readings)
+        self.pass(session, updates)
     }
 
     /// Asks the system to start writing out the changes of earlier passes, so that a sync has less
@@ -156,16 +154,16 @@ impl RrdFile {
         self.file.sync_data().map_err(Error::io("sync the file"))
     }
 
-    fn pass<T: AsRef<str>>(&self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+    fn pass<T: AsRef<str>>(&self, session: &mut Session, updates: &[T]) -> Result<Updated> {
         self.load(session)?;
         let Session { live, pass, .. } = session;
-        let updated = pass.run(&self.layout, live, readings);
+        let updated = pass.run(&self.layout, live, updates);
         self.write(pass, live)?;
         Ok(updated)
     }
 
     /// Writes the changes of a pass.
-    pub(crate) fn write(&self, pass: &Pass, live: &Live) -> Result<()> {
+    pub(crate) fn write(&self, pass: &Pass, live: &LiveHeader) -> Result<()> {
         // Rows are written before the header that makes them valid: a crash between the two leaves
         // the old state.
         let write = |offset: u64, bytes: &[u8]| self.file.write_all_at(bytes, offset);

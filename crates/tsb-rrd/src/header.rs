@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named_by_its_place() {
+    fn damage_is_reported_with_its_offset() {
         let sound = layout().statics;
         let check = |at: usize, bytes: &[u8], expected: &str| {
             let mut damaged = sound.clone();

@@ -3,11 +3,11 @@
 use crate::error::Result;
 use crate::file::{RrdFile, Session};
 use crate::layout::Layout;
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 
 /// The value of one line of `rrdtool info`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fact {
+pub enum InfoValue {
     /// A number; NaN is unknown.
     Value(f64),
     /// An integer.
@@ -21,52 +21,52 @@ pub enum Fact {
 ///
 /// # Errors
 /// As for an update; [`Error::Locked`](crate::Error::Locked) while another process writes.
-pub fn info(file: &RrdFile, session: &mut Session) -> Result<Vec<(String, Fact)>> {
+pub fn info(file: &RrdFile, session: &mut Session) -> Result<Vec<(String, InfoValue)>> {
     file.shared(|| file.load(session))?;
     let (layout, live) = (file.layout(), &mut session.live);
-    let mut facts = Vec::new();
+    let mut lines = Vec::new();
     let version = layout.statics.get(4..8).unwrap_or_default();
     let version = String::from_utf8_lossy(version).into_owned();
-    facts.push(("rrd_version".to_owned(), Fact::Text(version)));
-    facts.push(("step".to_owned(), Fact::Count(layout.step_s)));
-    facts.push(("last_update".to_owned(), Fact::Count(live.newest().seconds as u64)));
-    facts.push(("header_size".to_owned(), Fact::Count(layout.header_len() as u64)));
+    lines.push(("rrd_version".to_owned(), InfoValue::Text(version)));
+    lines.push(("step".to_owned(), InfoValue::Count(layout.step_s)));
+    lines.push(("last_update".to_owned(), InfoValue::Count(live.newest().seconds as u64)));
+    lines.push(("header_size".to_owned(), InfoValue::Count(layout.header_len() as u64)));
     for index in 0..layout.sources.len() {
-        of_source(layout, live, index, &mut facts);
+        source_info(layout, live, index, &mut lines);
     }
     for index in 0..layout.archives.len() {
-        of_archive(layout, live, index, &mut facts);
+        archive_info(layout, live, index, &mut lines);
     }
-    Ok(facts)
+    Ok(lines)
 }
 
-fn of_source(layout: &Layout, live: &Live, index: usize, facts: &mut Vec<(String, Fact)>) {
+fn source_info(layout: &Layout, live: &LiveHeader, index: usize, lines: &mut Vec<(String, InfoValue)>) {
     let source = &layout.sources[index];
-    let mut say = |what: &str, fact| facts.push((format!("ds[{}].{what}", source.name), fact));
+    let mut add = |what: &str, value| lines.push((format!("ds[{}].{what}", source.name), value));
     let last = String::from_utf8_lossy(live.last(index)).into_owned();
-    say("index", Fact::Count(index as u64));
-    say("type", Fact::Text(source.kind.name().to_owned()));
-    say("minimal_heartbeat", Fact::Count(source.heartbeat_s));
-    say("min", Fact::Value(source.min));
-    say("max", Fact::Value(source.max));
-    say("last_ds", Fact::Text(last));
-    say("value", Fact::Value(live.pending(index)));
-    say("unknown_sec", Fact::Count(live.unknown_s(index)));
+    add("index", InfoValue::Count(index as u64));
+    add("type", InfoValue::Text(source.kind.name().to_owned()));
+    add("minimal_heartbeat", InfoValue::Count(source.heartbeat_s));
+    add("min", InfoValue::Value(source.min));
+    add("max", InfoValue::Value(source.max));
+    add("last_ds", InfoValue::Text(last));
+    add("value", InfoValue::Value(live.pending(index)));
+    add("unknown_sec", InfoValue::Count(live.unknown_s(index)));
 }
 
-fn of_archive(layout: &Layout, live: &mut Live, index: usize, facts: &mut Vec<(String, Fact)>) {
+fn archive_info(layout: &Layout, live: &mut LiveHeader, index: usize, lines: &mut Vec<(String, InfoValue)>) {
     let archive = &layout.archives[index];
-    let mut say = |what: &str, fact| facts.push((format!("rra[{index}].{what}"), fact));
-    say("cf", Fact::Text(archive.cf.name().to_owned()));
-    say("rows", Fact::Count(archive.rows));
-    say("cur_row", Fact::Count(live.row(index)));
-    say("pdp_per_row", Fact::Count(archive.steps));
-    say("xff", Fact::Value(archive.xff));
+    let mut add = |what: &str, value| lines.push((format!("rra[{index}].{what}"), value));
+    add("cf", InfoValue::Text(archive.cf.name().to_owned()));
+    add("rows", InfoValue::Count(archive.rows));
+    add("cur_row", InfoValue::Count(live.row(index)));
+    add("pdp_per_row", InfoValue::Count(archive.steps));
+    add("xff", InfoValue::Value(archive.xff));
     for (source, cell) in live.cells(index).enumerate() {
-        say(&format!("cdp_prep[{source}].value"), Fact::Value(cell.value()));
-        say(
+        add(&format!("cdp_prep[{source}].value"), InfoValue::Value(cell.value()));
+        add(
             &format!("cdp_prep[{source}].unknown_datapoints"),
-            Fact::Count(cell.unknown()),
+            InfoValue::Count(cell.unknown()),
         );
     }
 }

@@ -28,43 +28,43 @@
 //! Written from the layout, the manual pages and differential tests against the installed
 //! librrd; it holds none of its code.
 
-mod ahead;
+mod cached_pages;
 mod check;
 mod create;
 mod definition;
 mod error;
+mod exclusive_file;
 mod fetch;
 mod file;
-mod habit;
 mod header;
-mod held;
 mod info;
-mod kept;
-mod known;
 mod layout;
-mod live;
+mod live_header;
 mod mapped;
 mod number;
-mod reading;
+mod open_file;
+mod parse;
+mod read_ahead;
 mod rows;
 mod stamp;
 mod system;
 mod update;
+mod write_policy;
 
-pub use ahead::{Ahead, Seen, Stage, until_s};
+pub use cached_pages::CachedPages;
 pub use check::{check, check_plain};
-pub use create::{create, image, replace};
+pub use create::{create, new_header, replace};
 pub use definition::{define, file_len_max, seconds};
 pub use error::{Error, Result};
+pub use exclusive_file::ExclusiveFile;
 pub use fetch::{Fetched, Row, fetch, first, rows};
 pub use file::{RrdFile, Session, Updated};
-pub use held::Held;
-pub use info::{Fact, info};
-pub use kept::KeptFile;
-pub use known::Known;
+pub use info::{InfoValue, info};
 pub use layout::{Archive, Cf, DataSource, DsKind, FORECASTS, Layout};
-pub use live::Live;
+pub use live_header::LiveHeader;
 pub use number::{difference, number};
-pub use reading::Moment;
+pub use open_file::OpenFile;
+pub use parse::Moment;
+pub use read_ahead::{ReadAhead, Residency, Stage, update_time_s};
 pub use rows::Rows;
 pub use update::{Scratch, apply};

@@ -4,23 +4,23 @@ use std::io;
 
 use crate::file::Pass;
 use crate::layout::Layout;
-use crate::live::Live;
-use crate::system::{Mapping, Stage};
+use crate::live_header::LiveHeader;
+use crate::system::{Mapping, StagingBuffer};
 
 /// Writes the rows of a pass and then the header, through a staging buffer that the first call
 /// creates. Changes that could not be written are dropped.
 pub(crate) fn write(
-    stage: &mut Option<Stage>,
+    staging: &mut Option<StagingBuffer>,
     mapping: &mut Mapping,
     layout: &Layout,
     pass: &Pass,
-    live: &Live,
+    live: &LiveHeader,
 ) -> io::Result<()> {
-    let stage = match stage {
-        Some(stage) => stage,
-        none => none.insert(Stage::new()?),
+    let staging = match staging {
+        Some(staging) => staging,
+        none => none.insert(StagingBuffer::new()?),
     };
-    let mut staged = stage.to(mapping);
+    let mut staged = staging.to(mapping);
     pass.rows.write(|offset, bytes| staged.put(offset, bytes))?;
     staged.put(layout.live_offset() as u64, pass.changed(live))?;
     staged.send()

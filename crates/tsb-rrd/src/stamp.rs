@@ -33,7 +33,7 @@ impl Stamp {
     }
 
     /// The same from the standard library's metadata.
-    pub(crate) fn of_found(file: &Metadata) -> Self {
+    pub(crate) fn of_metadata(file: &Metadata) -> Self {
         Self([
             file.dev(),
             file.ino(),
@@ -90,7 +90,7 @@ mod tests {
     use std::path::Path;
 
     fn at(path: &Path) -> Stamp {
-        Stamp::of_found(&std::fs::symlink_metadata(path).unwrap())
+        Stamp::of_metadata(&std::fs::symlink_metadata(path).unwrap())
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(crate) fn faults() -> u64 {
 }
 
 /// Size of the staging buffer in bytes.
-const STAGE: usize = 1 << 16;
+const STAGING_BYTES: usize = 1 << 16;
 /// Maximum number of places per call; the system allows 1,024.
 const PLACES: usize = 64;
 
@@ -63,7 +63,7 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: the mapping belongs to this value alone and is not bound to a thread; nothing
-// reads or writes through the pointer but the kernel, in `Staged::send`, which holds `&mut`.
+// reads or writes through the pointer but the kernel, in `StagedWrites::send`, which holds `&mut`.
 unsafe impl Send for Mapping {}
 // SAFETY: a shared reference gives no access to the mapped bytes.
 unsafe impl Sync for Mapping {}
@@ -98,7 +98,7 @@ impl Mapping {
     fn address(&self, place: Place) -> *mut u8 {
         debug_assert!(place.offset + place.length <= self.length, "a place of another mapping");
         // SAFETY: `place` has found `offset + length <= self.length`, so the result is within
-        // the mapping; `Staged` uses the places of one mapping only.
+        // the mapping; `StagedWrites` uses the places of one mapping only.
         unsafe { self.start.as_ptr().add(place.offset) }
     }
 }
@@ -120,21 +120,21 @@ struct Place {
 
 /// The staging buffer: memory that is also a file, from which the kernel copies into mappings.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct StagingBuffer {
     file: File,
     memory: Mapping,
     used: usize,
     places: Vec<Place>,
 }
 
-impl Stage {
+impl StagingBuffer {
     pub(crate) fn new() -> io::Result<Self> {
         let file = memfd_create("tsb-rrd-stage", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&file, STAGE as u64)?;
+        ftruncate(&file, STAGING_BYTES as u64)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let file = File::from(file);
         Ok(Self {
-            memory: Mapping::new(&file, STAGE)?,
+            memory: Mapping::new(&file, STAGING_BYTES)?,
             file,
             used: 0,
             places: Vec::with_capacity(PLACES),
@@ -142,37 +142,37 @@ impl Stage {
     }
 
     /// Connects the staging buffer with a mapping.
-    pub(crate) fn to<'a>(&'a mut self, mapping: &'a mut Mapping) -> Staged<'a> {
-        Staged { stage: self, mapping }
+    pub(crate) fn to<'a>(&'a mut self, mapping: &'a mut Mapping) -> StagedWrites<'a> {
+        StagedWrites { staging: self, mapping }
     }
 }
 
 /// A staging buffer connected with one mapping. Dropping it discards what was not sent.
 #[derive(Debug)]
-pub(crate) struct Staged<'a> {
-    stage: &'a mut Stage,
+pub(crate) struct StagedWrites<'a> {
+    staging: &'a mut StagingBuffer,
     mapping: &'a mut Mapping,
 }
 
-impl Staged<'_> {
-    /// Stages `bytes` for `offset` of the mapping; they are written by [`Staged::send`] at the
+impl StagedWrites<'_> {
+    /// Stages `bytes` for `offset` of the mapping; they are written by [`StagedWrites::send`] at the
     /// latest. Of two writes to the same place the later wins.
     pub(crate) fn put(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            if self.stage.used == STAGE || self.stage.places.len() == PLACES {
+            if self.staging.used == STAGING_BYTES || self.staging.places.len() == PLACES {
                 self.send()?;
             }
-            let stage = &mut *self.stage;
-            let (now, later) = bytes.split_at(bytes.len().min(STAGE - stage.used));
+            let staging = &mut *self.staging;
+            let (now, later) = bytes.split_at(bytes.len().min(STAGING_BYTES - staging.used));
             let place = self.mapping.place(offset, now.len())?;
-            // SAFETY: `used + now.len() <= STAGE`, the length of our own mapping, which
+            // SAFETY: `used + now.len() <= STAGING_BYTES`, the length of our own mapping, which
             // no other code has and which its seal keeps from shrinking; `now` is elsewhere.
             unsafe {
-                let free = stage.memory.start.as_ptr().add(stage.used);
+                let free = staging.memory.start.as_ptr().add(staging.used);
                 std::ptr::copy_nonoverlapping(now.as_ptr(), free, now.len());
             }
-            stage.places.push(place);
-            stage.used += now.len();
+            staging.places.push(place);
+            staging.used += now.len();
             offset += now.len() as u64;
             bytes = later;
         }
@@ -189,19 +189,19 @@ impl Staged<'_> {
             iov_len: 0,
         };
         let mut vectors = [NOWHERE; PLACES];
-        for (vector, &place) in vectors.iter_mut().zip(&self.stage.places) {
+        for (vector, &place) in vectors.iter_mut().zip(&self.staging.places) {
             vector.iov_base = self.mapping.address(place).cast::<c_void>();
             vector.iov_len = place.length;
         }
-        let count = self.stage.places.len() as libc::c_int;
+        let count = self.staging.places.len() as libc::c_int;
         // SAFETY: `count <= PLACES` vectors, each of bytes within the mapping, which is
         // borrowed by this value alone and stays mapped. They are raw: two may overlap, and
         // the kernel fills one after the other. Where the file is shorter than its mapping,
         // the kernel fails with EFAULT and raises no signal.
-        let copied = unsafe { libc::preadv(self.stage.file.as_raw_fd(), vectors.as_ptr(), count, 0) };
+        let copied = unsafe { libc::preadv(self.staging.file.as_raw_fd(), vectors.as_ptr(), count, 0) };
         let error = (copied < 0).then(io::Error::last_os_error);
-        let wanted = self.stage.used;
-        self.forget();
+        let wanted = self.staging.used;
+        self.discard();
         match error {
             None if copied as usize == wanted => Ok(()),
             Some(error) if error.raw_os_error() != Some(libc::EFAULT) => Err(error),
@@ -213,15 +213,15 @@ impl Staged<'_> {
     }
 
     /// Discards the staged bytes.
-    fn forget(&mut self) {
-        self.stage.used = 0;
-        self.stage.places.clear();
+    fn discard(&mut self) {
+        self.staging.used = 0;
+        self.staging.places.clear();
     }
 }
 
-impl Drop for Staged<'_> {
+impl Drop for StagedWrites<'_> {
     fn drop(&mut self) {
-        self.forget();
+        self.discard();
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
 
     /// The same writes through a mapping and by `write_all_at`.
     #[test]
-    fn it_writes_what_the_safe_twin_writes() {
+    fn it_writes_the_bytes_that_write_all_at_writes() {
         const LENGTH: usize = 300_000;
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| {
@@ -244,10 +244,10 @@ mod tests {
         };
         let (mapped, plain) = (file("mapped"), file("plain"));
         let mut mapping = Mapping::new(&mapped, LENGTH).unwrap();
-        let mut stage = Stage::new().unwrap();
+        let mut staging = StagingBuffer::new().unwrap();
         let mut seed = 7_u64;
         for round in 0..300 {
-            let mut staged = stage.to(&mut mapping);
+            let mut staged = staging.to(&mut mapping);
             for _ in 0..=round % 90 {
                 seed = seed
                     .wrapping_mul(6_364_136_223_846_793_005)
@@ -262,20 +262,20 @@ mod tests {
         }
         let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
         assert!(read("mapped") == read("plain"));
-        let outside = stage.to(&mut mapping).put(LENGTH as u64 - 3, b"four").unwrap_err();
+        let outside = staging.to(&mut mapping).put(LENGTH as u64 - 3, b"four").unwrap_err();
         assert_eq!(outside.kind(), io::ErrorKind::InvalidInput);
     }
 
     /// A header and a row in it, written again and again before one call sends them all.
     #[test]
-    fn of_places_that_overlap_the_later_wins_as_in_the_safe_twin() {
+    fn of_overlapping_writes_the_later_wins_as_with_write_all_at() {
         const LENGTH: usize = 8_192;
         let (mapped, plain) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         for file in [&mapped, &plain] {
             file.set_len(LENGTH as u64).unwrap();
         }
-        let (mut mapping, mut stage) = (Mapping::new(&mapped, LENGTH).unwrap(), Stage::new().unwrap());
-        let mut staged = stage.to(&mut mapping);
+        let (mut mapping, mut staging) = (Mapping::new(&mapped, LENGTH).unwrap(), StagingBuffer::new().unwrap());
+        let mut staged = staging.to(&mut mapping);
         for turn in 0..PLACES as u8 * 3 {
             let (offset, length) = (u64::from(turn % 7) * 40, 90 + usize::from(turn % 5) * 60);
             let bytes = vec![turn + 1; length];
@@ -292,12 +292,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_and_not_sent_is_forgotten() {
+    fn staged_bytes_that_were_not_sent_are_discarded() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4_096).unwrap();
-        let (mut mapping, mut stage) = (Mapping::new(&file, 4_096).unwrap(), Stage::new().unwrap());
-        stage.to(&mut mapping).put(0, b"never").unwrap();
-        let mut staged = stage.to(&mut mapping);
+        let (mut mapping, mut staging) = (Mapping::new(&file, 4_096).unwrap(), StagingBuffer::new().unwrap());
+        staging.to(&mut mapping).put(0, b"never").unwrap();
+        let mut staged = staging.to(&mut mapping);
         staged.put(100, b"sent").unwrap();
         staged.send().unwrap();
         let mut bytes = [0; 104];
@@ -307,7 +307,7 @@ mod tests {
 
     /// The same writes, synced in one go and written out before.
     #[test]
-    fn writing_out_changes_no_byte() {
+    fn starting_writeback_changes_no_byte() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, begin: bool| {
             let path = folder.path().join(name);
@@ -334,9 +334,9 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(20_000).unwrap();
         let mut mapping = Mapping::new(&file, 20_000).unwrap();
-        let mut stage = Stage::new().unwrap();
+        let mut staging = StagingBuffer::new().unwrap();
         file.set_len(4_096).unwrap();
-        let mut staged = stage.to(&mut mapping);
+        let mut staged = staging.to(&mut mapping);
         staged.put(100, b"still there").unwrap();
         staged.send().unwrap();
         staged.put(200, b"there").unwrap();

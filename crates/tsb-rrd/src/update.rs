@@ -5,9 +5,9 @@
 
 use crate::error::{Error, Result};
 use crate::layout::{Archive, Cf, DataSource, DsKind, Layout, UNKNOWN};
-use crate::live::{Cell, Live};
+use crate::live_header::{CdpPrep, LiveHeader};
 use crate::number::{difference, number};
-use crate::reading::{Moment, moment, split_time};
+use crate::parse::{Moment, moment, split_time};
 use crate::rows::Rows;
 
 /// What COUNTER adds to a negative difference; if it is still negative, the 64-bit wrap is added.
@@ -20,7 +20,7 @@ pub struct Scratch {
     // Rate times seconds since the last update, per data source; NaN is unknown.
     amounts: Vec<f64>,
     // The same for the part in the step that was open, if several steps end.
-    opened: Vec<f64>,
+    open_amounts: Vec<f64>,
     // Rate of the steps that end, per data source.
     rates: Vec<f64>,
     // Number of rows that each archive gets.
@@ -60,10 +60,10 @@ impl Scratch {
 /// completes.
 ///
 /// # Errors
-/// [`Error::NotLater`], [`Error::Reading`] or [`Error::Unsupported`]. As in librrd, the live
+/// [`Error::NotLater`], [`Error::InvalidUpdate`] or [`Error::Unsupported`]. As in librrd, the live
 /// header may have changed nevertheless: data sources before the invalid value keep their new
 /// value.
-pub fn apply(layout: &Layout, live: &mut Live, text: &str, scratch: &mut Scratch, rows: &mut Rows) -> Result<()> {
+pub fn apply(layout: &Layout, live: &mut LiveHeader, text: &str, scratch: &mut Scratch, rows: &mut Rows) -> Result<()> {
     let (time, values) = split_time(text)?;
     check_count(layout, values, text)?;
     let at = moment(time)?;
@@ -99,14 +99,14 @@ pub(crate) fn check_count(layout: &Layout, values: &str, text: &str) -> Result<(
         std::cmp::Ordering::Less => "fewer values than data sources",
         std::cmp::Ordering::Greater => "more values than data sources",
     };
-    Err(Error::Reading {
+    Err(Error::InvalidUpdate {
         text: text.to_owned(),
         what,
     })
 }
 
 /// Rate times seconds for a value; NaN if unknown.
-fn amount(live: &mut Live, index: usize, source: &DataSource, value: &str, interval: f64) -> Result<f64> {
+fn amount(live: &mut LiveHeader, index: usize, source: &DataSource, value: &str, interval: f64) -> Result<f64> {
     let heartbeat = source.heartbeat_s as f64;
     if heartbeat < interval {
         live.set_last(index, b"U");
@@ -114,7 +114,7 @@ fn amount(live: &mut Live, index: usize, source: &DataSource, value: &str, inter
     if value.starts_with('U') || heartbeat < interval {
         return Ok(UNKNOWN);
     }
-    let (amount, rate) = interpret(live.last(index), source.kind, value, interval)?;
+    let (amount, rate) = amount_and_rate(live.last(index), source.kind, value, interval)?;
     // Comparisons with NaN are false: a NaN bound bounds nothing, and a NaN rate exceeds nothing.
     if rate > source.max || rate < source.min {
         return Ok(UNKNOWN);
@@ -123,11 +123,11 @@ fn amount(live: &mut Live, index: usize, source: &DataSource, value: &str, inter
 }
 
 /// Rate times seconds, and the rate, of a value, by the kind of its data source.
-fn interpret(last: &[u8], kind: DsKind, value: &str, interval: f64) -> Result<(f64, f64)> {
+fn amount_and_rate(last: &[u8], kind: DsKind, value: &str, interval: f64) -> Result<(f64, f64)> {
     const NONE: (f64, f64) = (UNKNOWN, UNKNOWN);
     let is_first = last.first() == Some(&b'U');
     let float = |text: &[u8]| {
-        number(text).ok_or_else(|| Error::Reading {
+        number(text).ok_or_else(|| Error::InvalidUpdate {
             text: String::from_utf8_lossy(text).into_owned(),
             what: "not a number",
         })
@@ -179,7 +179,7 @@ pub(crate) fn check_integer(kind: DsKind, value: &str) -> Result<()> {
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(());
     }
-    Err(Error::Reading {
+    Err(Error::InvalidUpdate {
         text: value.to_owned(),
         what: "not a whole number",
     })
@@ -223,7 +223,7 @@ impl Span {
 }
 
 /// Handles an update within the open step.
-fn extend_step(live: &mut Live, amounts: &[f64], interval: f64) {
+fn extend_step(live: &mut LiveHeader, amounts: &[f64], interval: f64) {
     for (source, &amount) in amounts.iter().enumerate() {
         let pending = live.pending(source);
         if amount.is_nan() {
@@ -238,7 +238,7 @@ fn extend_step(live: &mut Live, amounts: &[f64], interval: f64) {
 }
 
 /// Handles an update after the end of one or more steps.
-fn end_steps(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, mut span: Span) {
+fn end_steps(layout: &Layout, live: &mut LiveHeader, scratch: &mut Scratch, rows: &mut Rows, mut span: Span) {
     let open_s = span.before as u64 % layout.step_s;
     if span.steps > 1 && open_s > 0 {
         split_open(scratch, open_s as f64, span.interval);
@@ -249,9 +249,9 @@ fn end_steps(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut
             steps: 1,
             open: span.open,
         };
-        let opened = std::mem::take(&mut scratch.opened);
-        rates(layout, live, &opened, &mut scratch.rates, first);
-        scratch.opened = opened;
+        let open_amounts = std::mem::take(&mut scratch.open_amounts);
+        rates(layout, live, &open_amounts, &mut scratch.rates, first);
+        scratch.open_amounts = open_amounts;
         consolidate(layout, live, scratch, rows, first);
         span.interval -= open_s as f64;
         span.before -= open_s as f64;
@@ -266,20 +266,20 @@ fn end_steps(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut
 
 /// Separates the open step's share from the amounts.
 fn split_open(scratch: &mut Scratch, open_s: f64, interval: f64) {
-    scratch.opened.clear();
+    scratch.open_amounts.clear();
     for amount in &mut scratch.amounts {
         if amount.is_nan() || interval <= 0.0 {
-            scratch.opened.push(UNKNOWN);
+            scratch.open_amounts.push(UNKNOWN);
         } else {
-            let opened = *amount * open_s / interval;
-            *amount -= opened;
-            scratch.opened.push(opened);
+            let open_amount = *amount * open_s / interval;
+            *amount -= open_amount;
+            scratch.open_amounts.push(open_amount);
         }
     }
 }
 
 /// Computes the rate of the ended steps for each data source; the remainder starts the next step.
-fn rates(layout: &Layout, live: &mut Live, amounts: &[f64], rates: &mut Vec<f64>, span: Span) {
+fn rates(layout: &Layout, live: &mut LiveHeader, amounts: &[f64], rates: &mut Vec<f64>, span: Span) {
     rates.clear();
     let seconds = span.steps.wrapping_mul(layout.step_s);
     for (index, (source, &amount)) in layout.sources.iter().zip(amounts).enumerate() {
@@ -338,7 +338,7 @@ fn rows_ended(archive: &Archive, steps: u64, to_end: u64) -> (u64, u64) {
 }
 
 /// Adds the rate of the ended steps to every archive, and writes the completed rows.
-fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &mut Rows, span: Span) {
+fn consolidate(layout: &Layout, live: &mut LiveHeader, scratch: &mut Scratch, rows: &mut Rows, span: Span) {
     scratch.counts.clear();
     open_rows(layout, scratch, span.open);
     scratch.open = Some(span.open + span.steps);
@@ -360,7 +360,7 @@ fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &m
                 let unknown = cell.unknown();
                 cell.set_unknown(unknown.wrapping_add(span.steps));
             } else {
-                let value = extended(cell.value(), archive.cf, rate, span.steps as f64);
+                let value = extended_value(cell.value(), archive.cf, rate, span.steps as f64);
                 cell.set_value(value);
             }
         }
@@ -376,7 +376,7 @@ fn consolidate(layout: &Layout, live: &mut Live, scratch: &mut Scratch, rows: &m
 }
 
 /// End of the newest known row among those just completed, in steps since the epoch.
-fn known_row(live: &Live, archive: &Archive, count: u64, span: Span) -> Option<u64> {
+fn known_row(live: &LiveHeader, archive: &Archive, count: u64, span: Span) -> Option<u64> {
     let is_known = |is_first: bool| {
         let value = live.row_value(0, 0, is_first);
         !f64::from_bits(crate::header::get(value, 0)).is_nan()
@@ -392,7 +392,7 @@ fn known_row(live: &Live, archive: &Archive, count: u64, span: Span) -> Option<u
 }
 
 /// Completes a row: sets its value, the value of further rows, and the start of the next one.
-fn end_row(cell: &mut Cell<'_>, archive: &Archive, rate: f64, steps: u64, to_end: u64) {
+fn end_row(cell: &mut CdpPrep<'_>, archive: &Archive, rate: f64, steps: u64, to_end: u64) {
     let mut unknown = cell.unknown();
     if rate.is_nan() {
         unknown = unknown.wrapping_add(to_end);
@@ -404,16 +404,16 @@ fn end_row(cell: &mut Cell<'_>, archive: &Archive, rate: f64, steps: u64, to_end
         cell.set_primary(UNKNOWN);
     } else {
         let known = archive.steps.wrapping_sub(unknown);
-        let primary = finished(cell.value(), archive.cf, rate, to_end as f64, known as f64);
+        let primary = completed_value(cell.value(), archive.cf, rate, to_end as f64, known as f64);
         cell.set_primary(primary);
     }
     let carried = (steps - to_end) % archive.steps;
-    cell.set_value(carry(archive.cf, rate, carried));
+    cell.set_value(initial_value(archive.cf, rate, carried));
     cell.set_unknown(if rate.is_nan() { carried } else { 0 });
 }
 
 /// The value of a completed row.
-fn finished(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
+fn completed_value(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
     let or = |number: f64, other: f64| if number.is_nan() { other } else { number };
     match cf {
         Cf::Average => (or(value, 0.0) + or(rate, 0.0) * to_end) / known,
@@ -430,7 +430,7 @@ fn finished(value: f64, cf: Cf, rate: f64, to_end: f64, known: f64) -> f64 {
 }
 
 /// The initial value of the open row, with `carried` steps already in it.
-fn carry(cf: Cf, rate: f64, carried: u64) -> f64 {
+fn initial_value(cf: Cf, rate: f64, carried: u64) -> f64 {
     if carried == 0 || rate.is_nan() {
         return match cf {
             Cf::Max => f64::NEG_INFINITY,
@@ -446,7 +446,7 @@ fn carry(cf: Cf, rate: f64, carried: u64) -> f64 {
 }
 
 /// The value of the open row with `steps` more steps in it.
-fn extended(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
+fn extended_value(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
     match cf {
         Cf::Average if value.is_nan() => rate * steps,
         Cf::Average => value + rate * steps,
@@ -458,7 +458,7 @@ fn extended(value: f64, cf: Cf, rate: f64, steps: f64) -> f64 {
 }
 
 /// Advances an archive by `count` rows: the first gets one value, the others another.
-fn write_rows(layout: &Layout, live: &mut Live, rows: &mut Rows, archive: usize, count: u64) {
+fn write_rows(layout: &Layout, live: &mut LiveHeader, rows: &mut Rows, archive: usize, count: u64) {
     let in_all = layout.archives[archive].rows;
     let mut left = count;
     let mut is_first = true;

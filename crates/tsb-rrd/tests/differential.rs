@@ -1,5 +1,5 @@
 //! Our files beside those of the installed rrdtool, byte for byte, over random layouts and
-//! readings. The seeds are the numbers; `examples/differential.rs` takes more of them.
+//! updates. The seeds are the numbers; `examples/differential.rs` takes more of them.
 
 #[path = "support/oracle.rs"]
 mod oracle;
@@ -21,7 +21,7 @@ fn seeds(range: std::ops::Range<u64>) -> Result<Completion, Failed> {
         given += compared.given;
         refused += compared.refused;
     }
-    // Else the readings would have stopped meaning anything.
+    // Else the updates would have stopped meaning anything.
     if refused == 0 || refused > given / 2 {
         return Err(format!("{refused} calls of {given} readings were refused").into());
     }

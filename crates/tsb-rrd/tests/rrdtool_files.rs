@@ -1,8 +1,8 @@
-//! Files that rrdtool 1.7.2 wrote, where no rrdtool is: each is given the readings that
+//! Files that rrdtool 1.7.2 wrote, where no rrdtool is: each is given the updates that
 //! rrdtool was given, and has its bytes then.
 //!
 //! `fixtures/rrd/NAME.txt` has what rrdtool was asked: the words of `create` in the first
-//! line, and then the readings of one call of `update` a line. `NAME.created.rrd` and
+//! line, and then the updates of one call of `update` a line. `NAME.created.rrd` and
 //! `NAME.updated.rrd` are its files; `differential.rs` asks a living rrdtool far more. Run
 //! with `TSB_BLESS=1` where there is an rrdtool to write those that are missing.
 
@@ -13,7 +13,7 @@ use std::process::Command;
 
 use tsb_rrd::{RrdFile, Session};
 
-/// Kinds of sources, consolidations, long gaps, unknown and refused readings, and numbers
+/// Kinds of sources, consolidations, long gaps, unknown and refused updates, and numbers
 /// that only librrd reads as it does.
 const NAMES: [&str; 3] = ["counters", "gauges", "published"];
 
@@ -58,14 +58,14 @@ fn a_file_of_rrdtool_is_updated_as_rrdtool_does() -> Result<(), Box<dyn Error>> 
         let mut session = Session::default();
         let mut refused = 0;
         for line in text.lines().skip(1) {
-            let readings: Vec<&str> = line.split(' ').collect();
-            refused += usize::from(file.update(&mut session, &readings)?.stopped.is_some());
+            let updates: Vec<&str> = line.split(' ').collect();
+            refused += usize::from(file.update(&mut session, &updates)?.stopped.is_some());
         }
         drop(session);
         let (ours, theirs) = (fs::read(&path)?, fs::read(fixture(name, "updated.rrd"))?);
         let differs = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
         assert_eq!((ours.len(), differs), (theirs.len(), None), "{name}");
-        assert!(refused > 0, "{name}: a reading that is refused leaves its traces, too");
+        assert!(refused > 0, "{name}: an update that is refused leaves its traces, too");
     }
     Ok(())
 }

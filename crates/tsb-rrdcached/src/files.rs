@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 
 use tsb_core::Durability;
 use tsb_core::time::Clock;
-use tsb_rrd::{Ahead, Session};
+use tsb_rrd::{ReadAhead, Session};
 
 use tsb_stores::Damage;
 use tsb_stores::OwnThreads;
@@ -433,7 +433,7 @@ impl FileCache {
 
     /// Writes all queues. Returns the first error.
     fn write_all(&self) -> Option<FileError> {
-        let (mut session, mut ahead) = (Session::default(), Ahead::default());
+        let (mut session, mut ahead) = (Session::default(), ReadAhead::default());
         self.resume_all();
         let mut first = None;
         for shard_mutex in self.shared.shards() {

@@ -22,7 +22,7 @@ use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::KeyTable;
 use tsb_stores::parts::{lock, read, write};
 use tsb_stores::rrd::RrdOptions;
-use tsb_stores::rrd::client::{Micros, end_of, in_order, path_of, write as write_update};
+use tsb_stores::rrd::client::{Micros, end_of, in_order, path_of, write_update};
 use tsb_stores::store::{
     Ack, Capabilities, Consolidated, Exactness, MAX_ARCHIVES, OnConflict, Position, Query, Reason, Refusals, Resample,
     Scope, Stats, Store, TimeRange, Visitor,

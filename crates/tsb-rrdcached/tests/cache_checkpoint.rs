@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Advice, fadvise, syncfs};
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Seen, Session};
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Residency, RrdFile, Session};
 use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 
@@ -102,7 +102,7 @@ impl Fixture {
             // A twin says it, as looking has the page read.
             let file = std::fs::File::open(self.path("twins", 0)).unwrap();
             fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-            twin.ask_header() == Seen::Cold
+            twin.prefetch_header() == Residency::Cold
         });
         all && is_cold
     }

@@ -379,8 +379,8 @@ impl Place for OnLossy {
 }
 
 impl LossyPlace for OnLossy {
-    fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>> {
-        Ok(Box::new(Self(self.0.after_a_cut(seed))))
+    fn after_power_cut(&self, seed: u64) -> Result<Box<dyn Place>> {
+        Ok(Box::new(Self(self.0.after_power_cut(seed))))
     }
 }
 

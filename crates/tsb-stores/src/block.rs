@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use codec::{Decoder, Encoder};
 
-pub(crate) use answer::{Answer, Held, Parts, touch};
+pub(crate) use answer::{Answer, Part, PartData, touch};
 #[cfg(feature = "sqlite")]
-pub(crate) use answer::{Receiver, each_cluster};
+pub(crate) use answer::{Receiver, merge_overlaps};
 #[cfg(feature = "sqlite")]
 pub(crate) use fold::{Fold, Steps};
 
@@ -173,8 +173,8 @@ impl Block {
         let mut samples = 0;
         for column in 0..self.columns() {
             let gaps = self.gaps(column);
-            let held = |row: usize| gaps.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 != 0);
-            samples += (0..rows).filter(|&row| held(row) && wanted(times[row])).count();
+            let present = |row: usize| gaps.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 != 0);
+            samples += (0..rows).filter(|&row| present(row) && wanted(times[row])).count();
         }
         samples
     }
@@ -252,17 +252,17 @@ impl Block {
             out.decoder.column(bytes, &mut out.values[..rows]);
             return (&out.times[..rows], &out.values[..rows]);
         };
-        let mut held = 0;
+        let mut present = 0;
         for row in 0..rows {
             if gaps[row / 8] >> (row % 8) & 1 != 0 {
-                out.times[held] = out.times[row];
-                held += 1;
+                out.times[present] = out.times[row];
+                present += 1;
             }
         }
-        if held > 0 {
-            out.decoder.column(&bytes[gaps.len()..], &mut out.values[..held]);
+        if present > 0 {
+            out.decoder.column(&bytes[gaps.len()..], &mut out.values[..present]);
         }
-        (&out.times[..held], &out.values[..held])
+        (&out.times[..present], &out.values[..present])
     }
 
     /// Whether the column has a sample at `at`.
@@ -405,12 +405,12 @@ impl Sealer {
     /// maximum.
     fn sparse_column(&mut self, column: usize, rows: usize) -> f64 {
         let mut bits = [0u8; MAX_ROWS / 8];
-        let mut held = [0.0; MAX_ROWS];
+        let mut present = [0.0; MAX_ROWS];
         let mut count = 0;
         for row in 0..rows {
             if self.present[row] >> column & 1 != 0 {
                 bits[row / 8] |= 1 << (row % 8);
-                held[count] = self.columns[column][row];
+                present[count] = self.columns[column][row];
                 count += 1;
             }
         }
@@ -418,7 +418,7 @@ impl Sealer {
         if count == 0 {
             return f64::NAN;
         }
-        self.encoder.column(&held[..count], &mut self.out)
+        self.encoder.column(&present[..count], &mut self.out)
     }
 
     fn put_times(&mut self, rows: usize) {

@@ -27,7 +27,7 @@
 //! [`LossyDisk`] is one). The example `file_store` of this package is such a store, whole.
 //!
 //! A place that copies its files and damages one of them ([`Place::after_damage`], with
-//! [`spoil`]) shows that the store says what it has lost.
+//! [`corrupt`]) shows that the store says what it has lost.
 //!
 //! What takes many samples to show is in [`Tier::Long`]: those checks are listed as ignored,
 //! and run with `cargo test --test NAME -- --include-ignored`.
@@ -43,20 +43,20 @@ use crate::store::{Capabilities, Store};
 #[cfg(test)]
 mod broken;
 mod cases;
+mod corrupt;
 mod failure;
 mod fixture;
 mod kill;
 mod lossy;
 mod model;
 mod rng;
-mod spoil;
 mod subject;
 
+pub use corrupt::{Corruption, CorruptionKind, corrupt};
 use failure::Failure;
 pub use fixture::{Bounded, Damaged, Faulty, Fixture, Fresh, LossyPlace, Place};
 pub use kill::was_writer;
 pub use lossy::{Fault, LossyDisk, LossyFile};
-pub use spoil::{SpoilKind, Spoiled, spoil};
 
 /// The input of a check: a fixture, and the capabilities of its store.
 pub(crate) struct Context {
@@ -69,7 +69,7 @@ pub(crate) struct Case {
     // Starts with its clause: `c6_`.
     name: &'static str,
     applies: fn(&Capabilities) -> bool,
-    run: fn(&Context) -> Result<Finding, Failure>,
+    run: fn(&Context) -> Result<CheckOutcome, Failure>,
     tier: Tier,
 }
 
@@ -84,7 +84,7 @@ pub enum Tier {
 
 /// The result of a check that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum CheckOutcome {
     /// The clause holds.
     Holds,
     /// The fixture cannot show it; the reason.
@@ -96,7 +96,7 @@ pub struct Check {
     name: String,
     clause: u8,
     tier: Tier,
-    run: Box<dyn Fn() -> Result<Finding, String> + Send + Sync>,
+    run: Box<dyn Fn() -> Result<CheckOutcome, String> + Send + Sync>,
 }
 
 impl std::fmt::Debug for Check {
@@ -122,7 +122,7 @@ impl Check {
     }
 
     /// Runs it; the error says what does not hold. A panic of the store is passed on.
-    pub fn run(&self) -> Result<Finding, String> {
+    pub fn run(&self) -> Result<CheckOutcome, String> {
         (self.run)()
     }
 }
@@ -130,12 +130,12 @@ impl Check {
 /// All checks that apply to the store of a fixture.
 ///
 /// ```
-/// use tsb_stores::conformance::{Finding, Fresh, checks};
+/// use tsb_stores::conformance::{CheckOutcome, Fresh, checks};
 /// use tsb_stores::memory::{MemoryOptions, MemoryStore};
 ///
 /// let memory = Fresh::new("memory", || Ok(MemoryStore::new(MemoryOptions::default())));
 /// let close = checks(memory).into_iter().find(|check| check.name() == "memory::c10_close_is_idempotent");
-/// assert_eq!(close.map(|check| check.run()), Some(Ok(Finding::Holds)));
+/// assert_eq!(close.map(|check| check.run()), Some(Ok(CheckOutcome::Holds)));
 /// ```
 pub fn checks(fixture: impl Fixture) -> Vec<Check> {
     let fixture: Arc<dyn Fixture> = Arc::new(fixture);
@@ -181,8 +181,8 @@ pub fn trials(fixture: impl Fixture) -> Vec<Trial> {
     let trial = |check: Check| {
         let is_long = check.tier == Tier::Long;
         let trial = Trial::ignorable_test(check.name.clone(), move || match check.run() {
-            Ok(Finding::Holds) => Ok(libtest_mimic::Completion::Completed),
-            Ok(Finding::NotShown(why)) => Ok(libtest_mimic::Completion::ignored_with(why)),
+            Ok(CheckOutcome::Holds) => Ok(libtest_mimic::Completion::Completed),
+            Ok(CheckOutcome::NotShown(why)) => Ok(libtest_mimic::Completion::ignored_with(why)),
             Err(what) => Err(what.into()),
         });
         trial.with_ignored_flag(is_long)
@@ -213,4 +213,4 @@ fn clause_of(name: &str) -> u8 {
 }
 
 /// A store under test.
-pub(crate) type Opened = Box<dyn Store>;
+pub(crate) type BoxedStore = Box<dyn Store>;

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_findings_is_counted_and_a_repeated_one_is_one() {
+    fn a_flood_of_damage_is_counted_and_a_repeated_entry_is_one() {
         let log = DamageLog::new();
         for file in 0..NAMED_MAX + 20 {
             let found = || Damage::new(DamageKind::Unreadable, format!("/x/{file}"), "it has no header");

@@ -33,19 +33,19 @@ use std::sync::{Mutex, MutexGuard};
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
 #[cfg(feature = "sqlite")]
-use crate::block::Held;
+use crate::block::Part;
 use crate::block::{Fold, MAX_ROWS};
 use crate::error::{Error, Result};
 use crate::store::{
     Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor,
 };
 use budget::Budget;
-use clock::Clock;
-use directory::{Directory, Entry};
+use clock::RetentionClock;
+use directory::{Directory, IdState};
 use extent::{Extent, Tiles};
-use query::Reader;
+use query::QueryBuffers;
 use series::SeriesTable;
-use tile::Env;
+use tile::TileContext;
 
 /// Limits of a memory store. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct MemoryOptions {
 #[derive(Debug)]
 pub struct MemoryStore {
     options: MemoryOptions,
-    shared: Shared,
+    shared: SharedState,
     series: Mutex<SeriesTable>,
     accepted: AtomicU64,
     superseded: AtomicU64,
@@ -82,10 +82,10 @@ pub struct MemoryStore {
 
 /// The state shared by writers.
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     directory: Directory,
     budget: Budget,
-    clock: Clock,
+    clock: RetentionClock,
     /// Number of series: the more there are, the fewer rows a tile keeps open.
     series: AtomicU32,
     /// Upper bound of the open rows of a tile, in [1, 256].
@@ -118,19 +118,19 @@ fn poisoned(what: &str) -> Error {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// Creates extents for the series of a batch that have none, `id` among them. If the memory
     /// bound is reached, some stay without.
     fn place(&self, id: u32, batch: &Batch<'_>) -> Result<()> {
         let mut tiles = self.tiles.lock().map_err(|_| poisoned("a write of new series"))?;
         let pairs = batch.iter().map(|(id, at, _)| (id.0, at.0));
         let mut new: Vec<(u32, i64)> = pairs
-            .filter(|(id, _)| self.directory.entry(*id) == Entry::Defined)
+            .filter(|(id, _)| self.directory.entry(*id) == IdState::Defined)
             .collect();
         new.sort_by_key(|(id, _)| *id);
         new.dedup_by_key(|(id, _)| *id);
         debug_assert!(
-            new.iter().any(|new| new.0 == id) || self.directory.entry(id) != Entry::Defined,
+            new.iter().any(|new| new.0 == id) || self.directory.entry(id) != IdState::Defined,
             "the batch holds the id"
         );
         let rows = rows_for(self.series.load(Ordering::Relaxed) as usize).min(self.max_rows);
@@ -156,10 +156,10 @@ impl MemoryStore {
     fn with_max_rows(options: MemoryOptions, max_rows: usize) -> Self {
         Self {
             options,
-            shared: Shared {
+            shared: SharedState {
                 directory: Directory::new(),
                 budget: Budget::new(options.max_bytes),
-                clock: Clock::new(options.retention_ns),
+                clock: RetentionClock::new(options.retention_ns),
                 series: AtomicU32::new(0),
                 max_rows,
                 tiles: Mutex::new(0),
@@ -184,7 +184,7 @@ impl MemoryStore {
 
     fn check_ids(&self, ids: &[SeriesId]) -> Result<()> {
         for id in ids {
-            if self.shared.directory.entry(id.0) == Entry::Undefined {
+            if self.shared.directory.entry(id.0) == IdState::Undefined {
                 return Err(Error::UnknownSeries { id: *id });
             }
         }
@@ -236,8 +236,12 @@ impl MemoryStore {
             self.unswept.fetch_sub(price, Ordering::Relaxed);
             self.swept.store(number + 1, Ordering::Relaxed);
             let budget = &shared.budget;
-            let env = Env { budget, cutoff };
-            let expired = extent.lock()?.iter_mut().map(|tile| tile.expire(env)).sum::<usize>();
+            let context = TileContext { budget, cutoff };
+            let expired = extent
+                .lock()?
+                .iter_mut()
+                .map(|tile| tile.expire(context))
+                .sum::<usize>();
             self.expired.fetch_add(expired as u64, Ordering::Relaxed);
         }
         Ok(())
@@ -264,7 +268,7 @@ impl MemoryStore {
 
     /// Appends the parts of a series in `range`, sorted by start.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn take(&self, id: u32, range: (i64, i64), into: &mut Vec<Held>) -> Result<()> {
+    pub(crate) fn take(&self, id: u32, range: (i64, i64), into: &mut Vec<Part>) -> Result<()> {
         let Some(extent) = self.shared.directory.extent_of(id) else {
             return Ok(());
         };
@@ -277,16 +281,16 @@ impl MemoryStore {
     /// newer.
     #[cfg(feature = "sqlite")]
     pub(crate) fn raise_newest(&self, ids: impl Iterator<Item = u32>, into: &mut [i64]) -> Result<()> {
-        let mut held: Option<(&Extent, Tiles<'_>)> = None;
+        let mut locked: Option<(&Extent, Tiles<'_>)> = None;
         for (id, into) in ids.zip(into) {
             let Some(extent) = self.shared.directory.extent_of(id) else {
                 continue;
             };
-            if held.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
-                drop(held.take());
-                held = Some((extent, extent.lock()?));
+            if locked.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
+                drop(locked.take());
+                locked = Some((extent, extent.lock()?));
             }
-            if let Some((extent, tiles)) = &held {
+            if let Some((extent, tiles)) = &locked {
                 let (tile, column) = extent.place(id);
                 *into = tiles[tile].newest(column).unwrap_or(i64::MIN).max(*into);
             }
@@ -445,7 +449,7 @@ impl Store for MemoryStore {
         self.check_ids(query.series)?;
         let start = query.range.start.0.max(self.shared.clock.cutoff().unwrap_or(i64::MIN));
         let range = (start, query.range.end.0);
-        let mut reader = Reader::default();
+        let mut reader = QueryBuffers::default();
         for series in query.series {
             let Some(extent) = self.shared.directory.extent_of(series.0) else {
                 continue;
@@ -462,17 +466,17 @@ impl Store for MemoryStore {
         self.check_open()?;
         self.check_ids(series)?;
         let cutoff = self.shared.clock.cutoff().unwrap_or(i64::MIN);
-        let mut held: Option<(&Extent, Tiles<'_>)> = None;
+        let mut locked: Option<(&Extent, Tiles<'_>)> = None;
         for (series, into) in series.iter().zip(into) {
             *into = None;
             let Some(extent) = self.shared.directory.extent_of(series.0) else {
                 continue;
             };
-            if held.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
-                drop(held.take());
-                held = Some((extent, extent.lock()?));
+            if locked.as_ref().is_none_or(|(other, _)| other.first != extent.first) {
+                drop(locked.take());
+                locked = Some((extent, extent.lock()?));
             }
-            if let Some((extent, tiles)) = &held {
+            if let Some((extent, tiles)) = &locked {
                 let (tile, column) = extent.place(series.0);
                 let newest = tiles[tile].newest(column);
                 *into = newest.filter(|at| *at >= cutoff).map(Timestamp);

@@ -11,14 +11,14 @@ use crate::store::{Consolidation, Resample};
 #[derive(Debug)]
 pub struct Resampler {
     resample: Resample,
-    step: Option<Step>,
+    step: Option<OpenStep>,
     times: Vec<Timestamp>,
     values: Vec<f64>,
 }
 
 /// The state of the current step.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct OpenStep {
     number: i64,
     first: f64,
     last: f64,
@@ -30,7 +30,7 @@ struct Step {
     numbers: u64,
 }
 
-impl Step {
+impl OpenStep {
     fn new(number: i64, value: f64) -> Self {
         let mut step = Self {
             number,
@@ -93,7 +93,7 @@ impl Resampler {
             Some(step) if step.number == number => step.add(value),
             _ => {
                 self.end_step();
-                self.step = Some(Step::new(number, value));
+                self.step = Some(OpenStep::new(number, value));
             }
         }
     }

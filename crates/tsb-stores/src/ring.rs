@@ -27,7 +27,7 @@ use crate::store::{
 
 mod slots;
 
-use slots::{Grid, MAX_SLOTS, Put, Slots};
+use slots::{MAX_SLOTS, PutOutcome, SlotGrid, Slots};
 
 /// Series whose slots share a lock. They are neighbours, so a worker's range needs few locks.
 const BLOCK: usize = 1024;
@@ -62,9 +62,9 @@ impl Default for RingOptions {
 /// A store with one slot per interval and series, which overwrites.
 pub struct RingStore {
     options: RingOptions,
-    grid: Grid,
+    grid: SlotGrid,
     keys: RwLock<KeyTable>,
-    shards: Vec<RwLock<Shard>>,
+    shards: Vec<RwLock<RingShard>>,
     reserved_bytes: AtomicU64,
     accepted: AtomicU64,
     closed: AtomicBool,
@@ -72,7 +72,7 @@ pub struct RingStore {
 
 /// The slots of some blocks of series, and counts of their samples.
 #[derive(Debug, Default)]
-struct Shard {
+struct RingShard {
     series: Vec<Option<Slots>>,
     samples: u64,
     superseded: u64,
@@ -85,7 +85,7 @@ impl RingStore {
     /// # Errors
     /// [`Error::Spec`] if there would be fewer than two slots, or too many to allocate.
     pub fn new(options: RingOptions) -> Result<Self> {
-        let grid = Grid::new(options.slot_ns, options.retention_ns).ok_or_else(|| Error::Spec {
+        let grid = SlotGrid::new(options.slot_ns, options.retention_ns).ok_or_else(|| Error::Spec {
             spec: "ring:".to_owned(),
             what: format!(
                 "retention ({} ns) must hold at least two slots ({} ns each) and at most {MAX_SLOTS}",
@@ -123,7 +123,7 @@ impl RingStore {
         }
     }
 
-    fn put(&self, shard: &mut Shard, place: usize, at: Timestamp, value: f64) -> std::result::Result<(), Reason> {
+    fn put(&self, shard: &mut RingShard, place: usize, at: Timestamp, value: f64) -> std::result::Result<(), Reason> {
         if shard.series.len() <= place {
             shard.series.resize_with(place + 1, || None);
         }
@@ -136,12 +136,12 @@ impl RingStore {
             None => return Err(Reason::Full),
         };
         match slots.put(self.grid, at, value) {
-            Put::TooOld => return Err(Reason::Expired),
-            Put::Stored { expired } => {
+            PutOutcome::TooOld => return Err(Reason::Expired),
+            PutOutcome::Stored { expired } => {
                 shard.expired += expired;
                 shard.samples = shard.samples + 1 - expired;
             }
-            Put::Replaced => shard.superseded += 1,
+            PutOutcome::Replaced => shard.superseded += 1,
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl RingStore {
             .is_ok()
     }
 
-    fn shard(&self, id: SeriesId) -> &RwLock<Shard> {
+    fn shard(&self, id: SeriesId) -> &RwLock<RingShard> {
         &self.shards[shard_of(id)]
     }
 

@@ -38,31 +38,31 @@ use crate::store::{
 };
 
 mod catalog;
+mod classify;
 mod engine;
 #[cfg(feature = "librrd")]
 mod librrd;
 mod names;
 mod native;
 mod options;
-mod reading;
 mod series;
-mod wound;
+mod update_text;
 mod write;
 
 pub use catalog::{file_of, series};
-use engine::{Ask, Engine, Room};
+use engine::{Buffers, Engine, RowRange};
 pub use options::{EngineKind, FILE_BYTES_MAX, RrdOptions};
-pub(crate) use reading::is_representable;
-use series::{Found, Series, Site};
+use series::{FileStatus, Series, SeriesContext};
+pub(crate) use update_text::is_representable;
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Nanoseconds to wait for a file that another process has locked, before that is an error.
-const LOCK_PATIENCE_NS: u64 = 1_000_000_000;
+const LOCK_TIMEOUT_NS: u64 = 1_000_000_000;
 /// Maximum length of a file's path in bytes: the system's limit, less the suffix of a file being
 /// created.
 const PATH_MAX: usize = 4_095 - 4;
 /// Nanoseconds between two attempts to lock a file.
-const LOCK_PAUSE_NS: u64 = 1_000_000;
+const LOCK_RETRY_NS: u64 = 1_000_000;
 
 /// RRD files in a folder, one per series.
 pub struct RrdStore {
@@ -76,7 +76,7 @@ pub struct RrdStore {
     clock: MonotonicClock,
     keys: RwLock<KeyTable>,
     series: RwLock<Vec<Option<Arc<Mutex<Series>>>>>,
-    rooms: Mutex<Vec<Room>>,
+    free_buffers: Mutex<Vec<Buffers>>,
     state: RwLock<State>,
     files: AtomicU64,
     damage: DamageLog,
@@ -119,7 +119,7 @@ impl RrdStore {
             clock: MonotonicClock::new(),
             keys: RwLock::new(KeyTable::new(options.max_series)),
             series: RwLock::default(),
-            rooms: Mutex::default(),
+            free_buffers: Mutex::default(),
             state: RwLock::new(State::Open),
             files: AtomicU64::new(0),
             damage: DamageLog::new(),
@@ -146,12 +146,12 @@ impl RrdStore {
         }
     }
 
-    fn take_room(&self) -> Room {
-        lock(&self.rooms).pop().unwrap_or_default()
+    fn take_buffers(&self) -> Buffers {
+        lock(&self.free_buffers).pop().unwrap_or_default()
     }
 
-    fn site(&self) -> Site<'_> {
-        Site {
+    fn context(&self) -> SeriesContext<'_> {
+        SeriesContext {
             engine: &*self.engine,
             derivation: self.options.derivation,
             clock: &self.clock,
@@ -171,13 +171,13 @@ impl RrdStore {
 
     /// If the store has files with the right layout, a file with another layout has a damaged
     /// header. If it has none, the options are wrong.
-    fn check_layout(&self, found: &mut [(SeriesId, (Series, Found))]) -> Result<()> {
-        let is_sound = |(_, (_, found)): &(SeriesId, (Series, Found))| matches!(found, Found::Sound);
+    fn check_layout(&self, found: &mut [(SeriesId, (Series, FileStatus))]) -> Result<()> {
+        let is_sound = |(_, (_, found)): &(SeriesId, (Series, FileStatus))| matches!(found, FileStatus::Sound);
         let has_sound = self.files.load(Ordering::Acquire) > 0 || found.iter().any(is_sound);
         for (_, (_, found)) in found {
-            *found = match std::mem::replace(found, Found::Nothing) {
-                Found::Foreign(_, error) if !has_sound => return Err(error),
-                Found::Foreign(damage, _) => Found::Damaged(damage),
+            *found = match std::mem::replace(found, FileStatus::Absent) {
+                FileStatus::Foreign(_, error) if !has_sound => return Err(error),
+                FileStatus::Foreign(damage, _) => FileStatus::Damaged(damage),
                 other => other,
             };
         }
@@ -185,13 +185,13 @@ impl RrdStore {
     }
 
     /// Updates the counts with the result of opening a file.
-    fn count(&self, found: Found) {
+    fn count(&self, found: FileStatus) {
         match found {
-            Found::Nothing => {}
-            Found::Sound => {
+            FileStatus::Absent => {}
+            FileStatus::Sound => {
                 self.files.fetch_add(1, Ordering::AcqRel);
             }
-            Found::Damaged(damage) | Found::Foreign(damage, _) => self.damage.note(damage),
+            FileStatus::Damaged(damage) | FileStatus::Foreign(damage, _) => self.damage.note(damage),
         }
     }
 
@@ -217,33 +217,33 @@ impl RrdStore {
         let mut found = Vec::new();
         let series = read(&self.series).get(id.index()).cloned().flatten();
         let Some(series) = series else { return Ok(found) };
-        let ask = Ask {
+        let rows = RowRange {
             archive,
             from_s: end_of(range.start, shift_ns),
             to_s: end_of(range.end, shift_ns),
         };
-        if ask.from_s < ask.to_s {
-            let mut room = self.take_room();
-            let result = lock(&series).read(&self.site(), &mut room, &ask, &mut found);
-            lock(&self.rooms).push(room);
+        if rows.from_s < rows.to_s {
+            let mut buffers = self.take_buffers();
+            let result = lock(&series).read(&self.context(), &mut buffers, &rows, &mut found);
+            lock(&self.free_buffers).push(buffers);
             result?;
         }
         Ok(found)
     }
 
-    /// Fills each slot of `into` with the result of `say` for its series.
+    /// Fills each slot of `into` with the result of `newest_of` for its series.
     fn each_series(
         &self,
         series: &[SeriesId],
         into: &mut [Option<Timestamp>],
-        say: fn(&Series) -> Option<Timestamp>,
+        newest_of: fn(&Series) -> Option<Timestamp>,
     ) -> Result<()> {
         let _open = self.begin()?;
         read(&self.keys).check_each(series.iter().copied())?;
         let all = read(&self.series);
         for (id, slot) in series.iter().zip(into) {
             let series = all.get(id.index()).and_then(Option::as_ref);
-            *slot = series.and_then(|series| say(&lock(series)));
+            *slot = series.and_then(|series| newest_of(&lock(series)));
         }
         Ok(())
     }
@@ -305,19 +305,19 @@ pub fn end_of(at: Timestamp, shift_ns: i64) -> i64 {
 pub mod client {
     pub use super::end_of;
     pub use super::names::{key_of, path_of};
-    pub use super::reading::{Micros, write};
     pub use super::series::in_order;
+    pub use super::update_text::{Micros, write_update};
 }
 
 /// Returns a function that waits before another attempt to lock a file, and returns false when
 /// time is up.
-fn patience(clock: &MonotonicClock) -> impl FnMut() -> bool {
+fn lock_timeout(clock: &MonotonicClock) -> impl FnMut() -> bool {
     let mut started = None;
     move || {
         let now = clock.now();
-        let is_left = now - *started.get_or_insert(now) < LOCK_PATIENCE_NS;
+        let is_left = now - *started.get_or_insert(now) < LOCK_TIMEOUT_NS;
         if is_left {
-            clock.wait_until(now + LOCK_PAUSE_NS);
+            clock.wait_until(now + LOCK_RETRY_NS);
         }
         is_left
     }
@@ -362,21 +362,21 @@ impl Store for RrdStore {
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         let _open = self.begin()?;
-        let mut room = self.take_room();
-        let mut looked = Vec::with_capacity(series.len());
+        let mut buffers = self.take_buffers();
+        let mut unopened = Vec::with_capacity(series.len());
         {
-            let known = read(&self.series);
+            let bound = read(&self.series);
             for (id, key) in series {
                 // An id that is known already is either bound to the same key, or a conflict that
                 // is reported below.
-                if known.get(id.index()).is_none_or(Option::is_none) {
-                    looked.push((*id, self.path_of(key)?));
+                if bound.get(id.index()).is_none_or(Option::is_none) {
+                    unopened.push((*id, self.path_of(key)?));
                 }
             }
         }
-        let mut found = Vec::with_capacity(looked.len());
-        for (id, path) in looked {
-            found.push((id, Series::look(&self.site(), path, &mut room)?));
+        let mut found = Vec::with_capacity(unopened.len());
+        for (id, path) in unopened {
+            found.push((id, Series::inspect(&self.context(), path, &mut buffers)?));
         }
         self.check_layout(&mut found)?;
         // IMPORTANT: bind the ids last, when nothing can fail any more. An id that stayed bound
@@ -394,7 +394,7 @@ impl Store for RrdStore {
             }
         }
         drop(all);
-        lock(&self.rooms).push(room);
+        lock(&self.free_buffers).push(buffers);
         Ok(())
     }
 
@@ -402,9 +402,9 @@ impl Store for RrdStore {
         let _open = self.begin()?;
         read(&self.keys).check_batch(batch)?;
         let before = refused.len();
-        let mut room = self.take_room();
-        let result = self.write_series(batch, &mut room, refused);
-        lock(&self.rooms).push(room);
+        let mut buffers = self.take_buffers();
+        let result = self.write_series(batch, &mut buffers, refused);
+        lock(&self.free_buffers).push(buffers);
         result?;
         let rejected = refused.len() - before;
         Ok(Ack::new(
@@ -458,7 +458,7 @@ impl Store for RrdStore {
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.each_series(series, into, Series::newest_reading)
+        self.each_series(series, into, Series::newest_update)
     }
 
     fn stats(&self) -> Stats {

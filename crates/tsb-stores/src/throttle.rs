@@ -21,11 +21,11 @@ use crate::resample::Resampler;
 use crate::store::{Ack, Capabilities, Position, Query, Reason, Refusals, Scope, Stats, Store, Visitor};
 
 mod faults;
-mod pace;
+mod service_queue;
 
-use faults::{Book, Fault, Plan, twice};
+use faults::{FaultKind, FaultLog, FaultPlan, twice};
 pub use faults::{FaultSample, Faults, MAX_FAULTS};
-use pace::Pace;
+use service_queue::ServiceQueue;
 
 /// The options of a [`Throttle`]. The default changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,11 +54,11 @@ pub struct ThrottleOptions {
 pub struct Throttle<S> {
     inner: S,
     clock: Arc<dyn Clock>,
-    pace: Mutex<Pace>,
-    plan: Plan,
+    queue: Mutex<ServiceQueue>,
+    plan: FaultPlan,
     // Number of samples so far: a sample's number decides whether it gets a fault.
     arrivals: AtomicU64,
-    book: Mutex<Book>,
+    fault_log: Mutex<FaultLog>,
 }
 
 impl<S: Store> Throttle<S> {
@@ -71,21 +71,21 @@ impl<S: Store> Throttle<S> {
             spec: "throttle+".to_owned(),
             what: what.to_owned(),
         };
-        let pace = Pace::new(&options, clock.now()).map_err(invalid)?;
-        let plan = Plan::new(&options).map_err(invalid)?;
+        let queue = ServiceQueue::new(&options, clock.now()).map_err(invalid)?;
+        let plan = FaultPlan::new(&options).map_err(invalid)?;
         Ok(Self {
             inner,
             clock,
-            pace: Mutex::new(pace),
+            queue: Mutex::new(queue),
             plan,
             arrivals: AtomicU64::new(0),
-            book: Mutex::new(Book::default()),
+            fault_log: Mutex::new(FaultLog::default()),
         })
     }
 
     /// The exact record of all faults so far.
     pub fn faults(&self) -> Faults {
-        lock(&self.book).faults.clone()
+        lock(&self.fault_log).faults.clone()
     }
 
     /// The wrapped store.
@@ -102,29 +102,29 @@ impl<S: Store> Throttle<S> {
         }
         // If the only sample of an unknown series is dropped, the inner store cannot report the
         // series: check it here.
-        lock(&self.book).check_defined(hits.iter().map(|&(index, _)| batch.id(index)))?;
-        let tampered = Tampered::new(batch, &hits);
+        lock(&self.fault_log).check_defined(hits.iter().map(|&(index, _)| batch.id(index)))?;
+        let faulty = FaultyBatch::new(batch, &hits);
         let mut inner_refused = Refusals::new();
-        let mut ack = self.inner.write(&tampered.samples.as_batch(), &mut inner_refused)?;
+        let mut ack = self.inner.write(&faulty.samples.as_batch(), &mut inner_refused)?;
         // The original index of each refused sample, ascending.
         let inner_refused = inner_refused.as_slice().iter();
         let mut original: Vec<(usize, Reason)> = inner_refused
-            .filter_map(|refusal| Some((*tampered.indices.get(refusal.index as usize)?, refusal.reason)))
+            .filter_map(|refusal| Some((*faulty.indices.get(refusal.index as usize)?, refusal.reason)))
             .collect();
         original.sort_unstable_by_key(|&(index, _)| index);
-        let mut book = lock(&self.book);
+        let mut fault_log = lock(&self.fault_log);
         for &(index, fault) in &hits {
             let is_refused = original.binary_search_by_key(&index, |&(index, _)| index).is_ok();
             match fault {
-                Fault::Error => ack.rejected += 1,
-                Fault::Lose => ack.accepted += 1,
-                Fault::Alter | Fault::Duplicate if is_refused => continue,
-                Fault::Alter | Fault::Duplicate => {}
+                FaultKind::Error => ack.rejected += 1,
+                FaultKind::Lose => ack.accepted += 1,
+                FaultKind::Alter | FaultKind::Duplicate if is_refused => continue,
+                FaultKind::Alter | FaultKind::Duplicate => {}
             }
-            book.record(fault, batch, index);
+            fault_log.record(fault, batch, index);
         }
-        drop(book);
-        let injected = hits.iter().filter(|(_, fault)| *fault == Fault::Error);
+        drop(fault_log);
+        let injected = hits.iter().filter(|(_, fault)| *fault == FaultKind::Error);
         let injected = injected.map(|&(index, _)| (index, Reason::Injected));
         for (index, reason) in original.into_iter().chain(injected) {
             refused.push(index, reason);
@@ -134,23 +134,23 @@ impl<S: Store> Throttle<S> {
 }
 
 /// A batch after its faults are applied, as the inner store gets it.
-struct Tampered {
+struct FaultyBatch {
     samples: BatchBuf,
     // The original index of each sample that is passed on.
     indices: Vec<usize>,
 }
 
-impl Tampered {
-    fn new(batch: &Batch<'_>, hits: &[(usize, Fault)]) -> Self {
+impl FaultyBatch {
+    fn new(batch: &Batch<'_>, hits: &[(usize, FaultKind)]) -> Self {
         let mut samples = BatchBuf::with_capacity(batch.len());
         let mut indices = Vec::with_capacity(batch.len());
         let mut hits = hits.iter().peekable();
         for (index, (id, at, value)) in batch.iter().enumerate() {
             let fault = hits.next_if(|(hit, _)| *hit == index).map(|&(_, fault)| fault);
             let value = match fault {
-                Some(Fault::Error | Fault::Lose) => continue,
-                Some(Fault::Alter) => faults::altered(value),
-                Some(Fault::Duplicate) | None => value,
+                Some(FaultKind::Error | FaultKind::Lose) => continue,
+                Some(FaultKind::Alter) => faults::altered(value),
+                Some(FaultKind::Duplicate) | None => value,
             };
             samples.push(id, at, value);
             indices.push(index);
@@ -173,13 +173,13 @@ impl<S: Store> Store for Throttle<S> {
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.inner.define(series)?;
         if self.plan.has_faults() {
-            lock(&self.book).define(series.iter().map(|(id, _)| *id));
+            lock(&self.fault_log).define(series.iter().map(|(id, _)| *id));
         }
         Ok(())
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let service = lock(&self.pace).admit(self.clock.now(), batch.len() as u64);
+        let service = lock(&self.queue).admit(self.clock.now(), batch.len() as u64);
         self.clock.wait_until(service.start);
         let result = self.pass(batch, refused);
         self.clock.wait_until(service.end);
@@ -191,13 +191,13 @@ impl<S: Store> Store for Throttle<S> {
     }
 
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        let service = lock(&self.pace).admit(self.clock.now(), 0);
+        let service = lock(&self.queue).admit(self.clock.now(), 0);
         self.clock.wait_until(service.start);
         self.inner.flush(scope, level)
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let copies = lock(&self.book).copies_of(query.series);
+        let copies = lock(&self.fault_log).copies_of(query.series);
         if copies.is_empty() {
             return self.inner.query(query, visit);
         }
@@ -257,10 +257,10 @@ impl<S: Store> Store for Throttle<S> {
 
     fn stats(&self) -> Stats {
         let inner = self.inner.stats();
-        let book = lock(&self.book);
+        let fault_log = lock(&self.fault_log);
         Stats {
-            accepted: inner.accepted + book.faults.lost.len() as u64,
-            samples: inner.samples + book.faults.duplicated.len() as u64,
+            accepted: inner.accepted + fault_log.faults.lost.len() as u64,
+            samples: inner.samples + fault_log.faults.duplicated.len() as u64,
             ..inner
         }
     }

@@ -171,8 +171,8 @@ fn bounded_cache() -> Result<Bounded> {
     })
 }
 
-#[path = "support/harm.rs"]
-mod harm;
+#[path = "support/damaged_copy.rs"]
+mod damaged_copy;
 
 #[cfg(feature = "sqlite")]
 #[path = "crash/medium.rs"]
@@ -194,7 +194,7 @@ mod sqlite {
     use tsb_stores::sqlite::{self, Commit, Layout, SqliteOptions, Synchronous};
     use tsb_stores::{Result, Store};
 
-    use crate::harm;
+    use crate::damaged_copy;
     use crate::medium::{Fault, Medium};
 
     /// Puts something around a store, which may have the folder beside it.
@@ -242,7 +242,7 @@ mod sqlite {
             let path = self.files.next_path();
             let parent = |path: &Path| path.parent().expect("a file in a folder").to_owned();
             // A page of the database has no checksum.
-            let done = harm::copy_and_spoil(&parent(&self.path), &parent(&path), "store.db", seed);
+            let done = damaged_copy::copy_and_corrupt(&parent(&self.path), &parent(&path), "store.db", seed);
             let files = self.files.clone();
             let place = Box::new(Self { files, path });
             Ok(done.expect("a copy").map(|what| Damaged { place, what }))
@@ -265,7 +265,7 @@ mod sqlite {
     }
 
     impl LossyPlace for Unsure {
-        fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>> {
+        fn after_power_cut(&self, seed: u64) -> Result<Box<dyn Place>> {
             let mut files = self.folder.files.clone();
             files.options.vfs = None;
             let path = files.next_path();
@@ -359,7 +359,7 @@ mod sqlite {
             synchronous: Synchronous::Normal,
             ..each.clone()
         };
-        // So short a tail that generations turn, age and end many times.
+        // A tail so short that the head is rotated many times, and generations age and end.
         let short = SqliteOptions {
             tail: 3,
             checkpoint_bytes: 64 << 10,
@@ -496,7 +496,7 @@ impl Place for Folder {
     fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
         let path = kept(&self.folders)?;
         // A file of rrdtool's format has no checksums.
-        let done = harm::copy_and_spoil(&self.path, &path, ".rrd", seed);
+        let done = damaged_copy::copy_and_corrupt(&self.path, &path, ".rrd", seed);
         let what = done.map_err(|source| tsb_stores::Error::Backend {
             action: "copy a folder".to_owned(),
             source: source.into(),

@@ -97,7 +97,7 @@ fn compare(store: &dyn Store, engine: EngineKind, seconds: impl Iterator<Item = 
 }
 
 /// Nobody has to ask again once the lock is free.
-fn what_waits_is_kept_and_said_and_written_later(engine: EngineKind) {
+fn samples_for_a_locked_file_are_kept_reported_and_written_later(engine: EngineKind) {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::new()));
     let cache = cache(folder.path(), engine, &clock);
     first_tick(&cache);
@@ -128,7 +128,7 @@ fn what_waits_is_kept_and_said_and_written_later(engine: EngineKind) {
 }
 
 /// A write waits for the lock, and meanwhile there is more for the same file.
-fn a_write_that_comes_meanwhile_survives_replay(engine: EngineKind) {
+fn a_write_during_the_lock_survives_replay(engine: EngineKind) {
     for _ in 0..ATTEMPTS {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::new()));
         let store = cache(folder.path(), engine, &clock);
@@ -194,12 +194,12 @@ fn main() -> ExitCode {
     }
     let kinds: [(&str, Check); 2] = [
         (
-            "what_waits_is_kept_and_said_and_written_later",
-            what_waits_is_kept_and_said_and_written_later,
+            "samples_for_a_locked_file_are_kept_reported_and_written_later",
+            samples_for_a_locked_file_are_kept_reported_and_written_later,
         ),
         (
-            "a_write_that_comes_meanwhile_survives_replay",
-            a_write_that_comes_meanwhile_survives_replay,
+            "a_write_during_the_lock_survives_replay",
+            a_write_during_the_lock_survives_replay,
         ),
     ];
     let engines = [("native", EngineKind::Native), ("librrd", EngineKind::Librrd)];

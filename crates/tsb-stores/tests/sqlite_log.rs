@@ -16,7 +16,7 @@ const COMMITS: i64 = 40;
 const LAYOUTS: [Layout; 2] = [Layout::Ticks, Layout::Rows];
 
 /// What is done to a log, by its name.
-type Harm<'a> = (&'a str, &'a dyn Fn(&Path));
+type LogDamage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 /// The files of a store as a kill would leave them after some commits.
 struct Killed {
@@ -83,7 +83,7 @@ impl Killed {
     }
 }
 
-fn is_said(damage: &[Damage], wal: &Path) -> bool {
+fn is_reported(damage: &[Damage], wal: &Path) -> bool {
     let mut lost = damage.iter().filter(|damage| damage.may_lose_samples());
     lost.any(|damage| damage.kind == DamageKind::Missing && damage.path == wal)
 }
@@ -119,13 +119,13 @@ fn a_log_that_is_whole_is_no_damage() {
 }
 
 #[test]
-fn a_log_that_is_gone_cut_or_damaged_is_said() {
+fn a_missing_cut_or_damaged_log_is_reported() {
     for layout in LAYOUTS {
         let frame = 4096 + 24;
         let length = fs::metadata(Killed::new(layout, &SqliteOptions::default()).wal())
             .unwrap()
             .len() as usize;
-        let harms: [Harm<'_>; 6] = [
+        let damages: [LogDamage<'_>; 6] = [
             ("gone", &|wal| fs::remove_file(wal).unwrap()),
             ("empty", &|wal| fs::write(wal, "").unwrap()),
             ("cut", &|wal| cut(wal, length / 2)),
@@ -135,14 +135,17 @@ fn a_log_that_is_gone_cut_or_damaged_is_said() {
             ("damaged in its header", &|wal| flip(wal, 9)),
             ("damaged in the middle", &|wal| flip(wal, length / 2)),
         ];
-        for (what, harm) in harms {
+        for (what, damage_log) in damages {
             let killed = Killed::new(layout, &SqliteOptions::default());
             let real = fs::canonicalize(killed.wal()).unwrap();
-            harm(&killed.wal());
+            damage_log(&killed.wal());
             let was_there = fs::metadata(killed.wal()).is_ok_and(|wal| wal.len() > 0);
             let (rows, damage) = killed.open(layout);
             assert!(rows < COMMITS as usize, "{layout:?}: {what} loses nothing");
-            assert!(is_said(&damage, &real), "{layout:?}: a log that is {what}: {damage:?}");
+            assert!(
+                is_reported(&damage, &real),
+                "{layout:?}: a log that is {what}: {damage:?}"
+            );
             // It is kept as it was found, and not said once more.
             assert_eq!(killed.beside("-wal.damaged-1").exists(), was_there, "{what}");
             assert_eq!(killed.open(layout), (rows, Vec::new()));
@@ -153,7 +156,7 @@ fn a_log_that_is_gone_cut_or_damaged_is_said() {
 /// Issue 15: of a log that is in the database, SQLite used what was left before a damaged page,
 /// and turned the database back to it.
 #[test]
-fn what_is_left_of_a_log_never_turns_the_database_back() {
+fn a_partial_log_never_reverts_the_database() {
     let options = SqliteOptions {
         checkpoint_bytes: 4096 * 8,
         ..SqliteOptions::default()
@@ -174,7 +177,7 @@ fn what_is_left_of_a_log_never_turns_the_database_back() {
                     assert!(!damage.iter().any(Damage::may_lose_samples), "{what}");
                     all_there += 1;
                 } else {
-                    assert!(is_said(&damage, &real), "{what}");
+                    assert!(is_reported(&damage, &real), "{what}");
                     lost += 1;
                 }
                 assert_eq!(copy.open(layout), (rows, Vec::new()), "{what}");
@@ -196,14 +199,14 @@ fn flip(wal: &Path, at: usize) {
 }
 
 #[test]
-fn a_database_that_is_gone_is_said_where_its_log_is_there() {
+fn a_missing_database_with_a_log_is_reported() {
     for layout in LAYOUTS {
         let killed = Killed::new(layout, &SqliteOptions::default());
         fs::remove_file(killed.path()).unwrap();
         let (rows, damage) = killed.open(layout);
         assert_eq!(rows, 0);
         assert!(
-            is_said(&damage, &fs::canonicalize(killed.path()).unwrap()),
+            is_reported(&damage, &fs::canonicalize(killed.path()).unwrap()),
             "{damage:?}"
         );
         assert!(killed.beside("-wal.damaged-1").exists());
@@ -227,20 +230,20 @@ fn a_log_that_another_program_has_copied_into_the_file_is_not_lost() {
 }
 
 #[test]
-fn a_damaged_copy_without_its_count_is_said_where_commits_follow_the_damage() {
+fn a_damaged_log_without_a_count_is_reported_if_commits_follow_the_damage() {
     let killed = Killed::new(Layout::Ticks, &SqliteOptions::default());
     fs::remove_file(killed.beside("-lock")).unwrap();
     let length = fs::metadata(killed.wal()).unwrap().len() as usize;
     flip(&killed.wal(), length / 2);
     let real = fs::canonicalize(killed.wal()).unwrap();
     let (rows, damage) = killed.open(Layout::Ticks);
-    assert!(rows < COMMITS as usize && is_said(&damage, &real), "{damage:?}");
+    assert!(rows < COMMITS as usize && is_reported(&damage, &real), "{damage:?}");
 }
 
 /// Two files had changed places: of the count it was said that no sample was lost by it, and of
 /// the log nothing.
 #[test]
-fn a_log_that_is_none_is_said_also_where_the_count_is_damaged() {
+fn a_file_that_is_no_log_is_reported_even_if_the_count_is_damaged() {
     for layout in LAYOUTS {
         let killed = Killed::new(layout, &SqliteOptions::default());
         let (wal, count) = (killed.wal(), killed.beside("-lock"));
@@ -249,13 +252,16 @@ fn a_log_that_is_none_is_said_also_where_the_count_is_damaged() {
         fs::write(&count, &log).unwrap();
         let real = fs::canonicalize(&wal).unwrap();
         let (rows, damage) = killed.open(layout);
-        assert!(rows < COMMITS as usize && is_said(&damage, &real), "{rows}, {damage:?}");
+        assert!(
+            rows < COMMITS as usize && is_reported(&damage, &real),
+            "{rows}, {damage:?}"
+        );
         assert_eq!(fs::read(killed.beside("-wal.damaged-1")).unwrap(), counted);
     }
 }
 
 #[test]
-fn a_damaged_count_is_said_and_loses_nothing() {
+fn a_damaged_count_is_reported_and_loses_nothing() {
     let killed = Killed::new(Layout::Ticks, &SqliteOptions::default());
     flip(&killed.beside("-lock"), 20);
     let (rows, damage) = killed.open(Layout::Ticks);

@@ -3,10 +3,10 @@
 use anyhow::{Result, bail};
 use rustix::process::Signal;
 
+use super::corrupt::corrupt;
 use super::judge::{Allowed, Given, Outcome, examine};
 use super::rng::Rng;
 use super::service::Starting;
-use super::spoil::spoil;
 use super::stores::Keeps;
 use super::trial::{Place, Trial};
 
@@ -46,13 +46,13 @@ impl Template {
     }
 
     /// Damages a copy, and opens it.
-    pub(super) fn spoiled(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
+    pub(super) fn corrupted(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
         let place = Place::new(trial, "damage", seed)?;
         place.fill(&self.place.root)?;
-        let Some(spoiled) = spoil(&place.root, seed)? else {
+        let Some(corruption) = corrupt(&place.root, seed)? else {
             bail!("{} has no file that can be damaged", trial.subject.name);
         };
-        let name = spoiled
+        let name = corruption
             .file
             .file_name()
             .unwrap_or_default()
@@ -64,10 +64,10 @@ impl Template {
                 Keeps::Nothing => Keeps::All,
                 keeps => keeps,
             },
-            is_blind: spoiled
+            is_blind: corruption
                 .with
                 .iter()
-                .chain([&spoiled.file])
+                .chain([&corruption.file])
                 .any(|file| trial.subject.is_blind(&file.to_string_lossy())),
         };
         let mut given = self.given.clone();
@@ -75,7 +75,7 @@ impl Template {
         place.keep_if_wrong(&outcome);
         Ok((
             outcome,
-            format!("seed {seed}, {:?} {name} at {}", spoiled.kind, spoiled.at),
+            format!("seed {seed}, {:?} {name} at {}", corruption.kind, corruption.at),
         ))
     }
 }

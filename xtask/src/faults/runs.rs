@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::corrupt::corrupt;
 use super::judge::Outcome;
 use super::rng::Rng;
 use super::service::{Ended, Handle, finish, micros};
-use super::spoil::spoil;
 use super::stores::Keeps;
 use super::trial::{Place, Trial};
 
@@ -89,10 +89,10 @@ impl Killed {
         let place = Place::new(trial, "verify", seed)?;
         place.fill(&self.place.root)?;
         std::fs::remove_file(journal(&place.root))?;
-        let Some(spoiled) = spoil(&place.root, seed)? else {
+        let Some(corruption) = corrupt(&place.root, seed)? else {
             return Ok((Outcome::Whole, format!("seed {seed}, no file")));
         };
-        let name = spoiled
+        let name = corruption
             .file
             .file_name()
             .unwrap_or_default()
@@ -114,7 +114,7 @@ impl Killed {
         place.keep_if_wrong(&outcome);
         Ok((
             outcome,
-            format!("seed {seed}, {:?} {name} at {}", spoiled.kind, spoiled.at),
+            format!("seed {seed}, {:?} {name} at {}", corruption.kind, corruption.at),
         ))
     }
 

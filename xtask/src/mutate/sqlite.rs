@@ -86,7 +86,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     unit(
         "the SQLite store keeps what has expired",
         COMMIT,
-        "self.drop_some(shared)",
+        "self.delete_expired_chunks(shared)",
         "Ok(())",
     ),
     unit(

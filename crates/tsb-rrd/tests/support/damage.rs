@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, Layout, RrdFile, Session, rows};
+use tsb_rrd::{Archive, Cf, DataSource, DsKind, ExclusiveFile, Layout, RrdFile, Session, rows};
 
 const START_S: i64 = 1_700_000_000;
 
@@ -20,10 +20,10 @@ pub(crate) fn corpus(folder: &Path) -> Result<Vec<Vec<u8>>, Failure> {
         let _ = std::fs::remove_file(&path);
         tsb_rrd::create(&path, &layout, START_S, index as u64)?;
         let file = RrdFile::open(&path)?;
-        let readings: Vec<_> = (1..index as i64 * 5)
+        let updates: Vec<_> = (1..index as i64 * 5)
             .map(|n| format!("{}:{n}:{n}.5", START_S + n * 4))
             .collect();
-        file.update(&mut Session::default(), &readings)?;
+        file.update(&mut Session::default(), &updates)?;
         files.push(std::fs::read(&path)?);
     }
     Ok(files)
@@ -46,13 +46,13 @@ pub(crate) fn check(folder: &Path, bytes: &[u8]) -> Result<bool, Failure> {
         }
     }
     let values = ":1".repeat(file.layout().sources().len());
-    let readings = [START_S + 1000, START_S + 1001, START_S + 90_000].map(|at| format!("{at}{values}"));
-    let updated = file.update(&mut session, &readings);
+    let updates = [START_S + 1000, START_S + 1001, START_S + 90_000].map(|at| format!("{at}{values}"));
+    let updated = file.update(&mut session, &updates);
     if updated.is_err() {
         assert!(std::fs::read(&path)? == bytes, "a failed pass changed the file");
     }
-    if let Ok(mut held) = Held::open(&path, file.layout()) {
-        let _ = held.update(&mut session, &[format!("{}{values}", START_S + 200_000)]);
+    if let Ok(mut exclusive) = ExclusiveFile::open(&path, file.layout()) {
+        let _ = exclusive.update(&mut session, &[format!("{}{values}", START_S + 200_000)]);
     }
     let length = std::fs::metadata(&path)?.len();
     assert_eq!(length, bytes.len() as u64, "the file has grown");

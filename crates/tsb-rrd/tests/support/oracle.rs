@@ -1,4 +1,4 @@
-//! rrdtool as the judge of our files: the same random layouts and readings to both, and
+//! rrdtool as the judge of our files: the same random layouts and updates to both, and
 //! every byte compared after every call.
 
 use std::fmt::Write as _;
@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use tsb_rrd::{Archive, Cf, DataSource, DsKind, Held, KeptFile, Known, Layout, RrdFile, Session, Updated};
+use tsb_rrd::{
+    Archive, CachedPages, Cf, DataSource, DsKind, ExclusiveFile, Layout, OpenFile, RrdFile, Session, Updated,
+};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -142,7 +144,7 @@ pub(crate) fn layout(rng: &mut Rng) -> Result<(Layout, String), Failure> {
     Ok((Layout::new(step_s, sources, archives)?, words))
 }
 
-/// The time of the next reading, mostly later than `now_us`.
+/// The time of the next update, mostly later than `now_us`.
 fn moment(rng: &mut Rng, step_s: u64, now_us: &mut i64) -> String {
     let step_us = step_s as i64 * 1_000_000;
     let forward = match rng.below(20) {
@@ -169,8 +171,8 @@ fn moment(rng: &mut Rng, step_s: u64, now_us: &mut i64) -> String {
     }
 }
 
-/// A reading of a data source: mostly sensible for its kind.
-fn reading(rng: &mut Rng, kind: DsKind, counter: &mut u64) -> String {
+/// A value of a data source: mostly sensible for its kind.
+fn value(rng: &mut Rng, kind: DsKind, counter: &mut u64) -> String {
     const ODD: [&str; 24] = [
         "U",
         "U",
@@ -230,7 +232,7 @@ fn reading(rng: &mut Rng, kind: DsKind, counter: &mut u64) -> String {
 /// What was compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Compared {
-    /// Readings in all.
+    /// Updates in all.
     pub(crate) given: u64,
     /// Calls that rrdtool refused, and we too, with the same bytes left behind.
     pub(crate) refused: u64,
@@ -255,21 +257,21 @@ pub(crate) fn compare(rrdtool: &mut Rrdtool, folder: &Path, seed: u64, calls: u6
     let mut compared = Compared::default();
     for call in 0..calls {
         let count = if rng.below(3) == 0 { 1 + rng.below(6) } else { 1 };
-        let readings: Vec<String> = (0..count)
+        let updates: Vec<String> = (0..count)
             .map(|_| {
                 let mut text = moment(&mut rng, layout.step_s(), &mut now_us);
                 for (source, counter) in layout.sources().iter().zip(&mut counters) {
                     text += ":";
-                    text += &reading(&mut rng, source.kind, counter);
+                    text += &value(&mut rng, source.kind, counter);
                 }
                 if rng.below(100) == 0 { text + ":1" } else { text }
             })
             .collect();
         compared.given += count;
-        let line = readings.join(" ");
+        let line = updates.join(" ");
         let accepted = rrdtool.run(&format!("update theirs.rrd {line}"))?;
         compared.refused += u64::from(!accepted);
-        let updated = file.update(&mut session, &readings)?;
+        let updated = file.update(&mut session, &updates)?;
         let place = || format!("seed {seed}, call {call}: {words}: {line}");
         if accepted != updated.stopped.is_none() {
             return Err(format!("{}: rrdtool took it: {accepted}; {updated:?}", place()).into());
@@ -279,13 +281,13 @@ pub(crate) fn compare(rrdtool: &mut Rrdtool, folder: &Path, seed: u64, calls: u6
     Ok(compared)
 }
 
-/// Our file, in one of the ways that it can be updated.
+/// Our file, with one of the methods of updating it.
 enum Ours {
     Stateless(PathBuf),
-    Open(KeptFile),
-    Held(Held),
-    /// With what is known of it, but for each fifth call, which is somebody else's.
-    Known(PathBuf, Option<Known>, u64),
+    Open(OpenFile),
+    Exclusive(ExclusiveFile),
+    /// With cached pages, except each fifth call, which stands for another program.
+    Cached(PathBuf, Option<CachedPages>, u64),
 }
 
 impl Ours {
@@ -293,24 +295,24 @@ impl Ours {
         let file = RrdFile::open(path)?;
         Ok(match seed % 4 {
             0 => Self::Stateless(path.to_owned()),
-            1 => Self::Open(KeptFile::new(file)),
-            2 => Self::Known(path.to_owned(), None, 0),
-            _ => Self::Held(Held::open(path, file.layout())?),
+            1 => Self::Open(OpenFile::new(file)),
+            2 => Self::Cached(path.to_owned(), None, 0),
+            _ => Self::Exclusive(ExclusiveFile::open(path, file.layout())?),
         })
     }
 
-    fn update(&mut self, session: &mut Session, readings: &[String]) -> Result<Updated, Failure> {
+    fn update(&mut self, session: &mut Session, updates: &[String]) -> Result<Updated, Failure> {
         Ok(match self {
-            Self::Stateless(path) => RrdFile::open(path)?.update_and_close(session, readings)?,
-            Self::Open(file) => file.update(session, readings)?,
-            Self::Held(file) => file.update(session, readings)?,
-            Self::Known(path, known, calls) => {
+            Self::Stateless(path) => RrdFile::open(path)?.update_and_close(session, updates)?,
+            Self::Open(file) => file.update(session, updates)?,
+            Self::Exclusive(file) => file.update(session, updates)?,
+            Self::Cached(path, cache, calls) => {
                 *calls += 1;
                 let file = RrdFile::open(path)?;
                 if calls.is_multiple_of(5) {
-                    file.update_and_close(session, readings)?
+                    file.update_and_close(session, updates)?
                 } else {
-                    file.update_known(session, known, readings)?
+                    file.update_cached(session, cache, updates)?
                 }
             }
         })

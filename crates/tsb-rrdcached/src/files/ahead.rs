@@ -3,7 +3,7 @@
 //! A file that is opened ahead belongs to its entry, not to the thread that opened it: an earlier
 //! flush can use it, and no thread waits for another.
 
-use tsb_rrd::{Ahead, RrdFile, Seen, Session, Stage, until_s};
+use tsb_rrd::{ReadAhead, Residency, RrdFile, Session, Stage, update_time_s};
 
 use super::error::FileResult;
 use super::page_writeback::PageWritebackQueue;
@@ -15,32 +15,32 @@ impl Shared {
     pub(super) fn write_files(
         &self,
         names: &[Box<str>],
-        (session, ahead): (&mut Session, &mut Ahead),
+        (session, ahead): (&mut Session, &mut ReadAhead),
         page_writeback: Option<&PageWritebackQueue>,
         mut each: impl FnMut(&str, FileResult<bool>),
     ) {
-        let _ = ahead.each(names.len(), |stage, index| {
+        let _ = ahead.for_each(names.len(), |stage, index| {
             let name = &names[index];
             Ok::<_, std::convert::Infallible>(match stage {
-                Stage::Header => self.ask_header(name),
-                Stage::Rows => self.ask_rows(name, session),
+                Stage::Header => self.prefetch_header(name),
+                Stage::Rows => self.prefetch_rows(name, session),
                 Stage::Update => {
                     each(name, self.write_file(name, session, page_writeback));
-                    Seen::Nothing
+                    Residency::NotProbed
                 }
             })
         });
     }
 
     /// Opens a file that no other thread has open, and starts reading its header.
-    fn ask_header(&self, name: &str) -> Seen {
+    fn prefetch_header(&self, name: &str) -> Residency {
         let shard_mutex = self.shard_of(name);
         let (claim, layout) = {
             let mut guard = shard_mutex.lock();
             let shard = &mut *guard;
             let entry = shard.entries.get(name).filter(|entry| entry.is_written_next());
             let Some(entry) = entry.filter(|_| !shard.busy.contains(name)) else {
-                return Seen::Nothing;
+                return Residency::NotProbed;
             };
             let layout = entry.layout.clone();
             // IMPORTANT: claim the file. Closing a descriptor releases the lock that another
@@ -49,9 +49,9 @@ impl Shared {
         };
         // An error is found again, and reported, by the thread that writes the file.
         let Ok(file) = RrdFile::open_as(&self.base.path(name), &layout) else {
-            return Seen::Nothing;
+            return Residency::NotProbed;
         };
-        let seen = file.ask_header();
+        let seen = file.prefetch_header();
         if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
             entry.prefetched = Some(file);
         }
@@ -60,21 +60,21 @@ impl Shared {
     }
 
     /// Starts reading the pages of an opened file to which the queued updates will be written.
-    fn ask_rows(&self, name: &str, session: &mut Session) -> Seen {
+    fn prefetch_rows(&self, name: &str, session: &mut Session) -> Residency {
         let shard_mutex = self.shard_of(name);
         let (claim, file, until) = {
             let mut guard = shard_mutex.lock();
             let shard = &mut *guard;
             let Some(entry) = shard.entries.get_mut(name).filter(|_| !shard.busy.contains(name)) else {
-                return Seen::Nothing;
+                return Residency::NotProbed;
             };
-            let until = entry.last_line().and_then(until_s);
+            let until = entry.last_line().and_then(update_time_s);
             let (Some(file), Some(until)) = (entry.prefetched.take(), until) else {
-                return Seen::Nothing;
+                return Residency::NotProbed;
             };
             (shard_mutex.claim(shard, name), file, until)
         };
-        let seen = file.ask_rows(session, until).unwrap_or_else(Seen::from);
+        let seen = file.prefetch_rows(session, until).unwrap_or_else(Residency::from);
         if let Some(entry) = shard_mutex.lock().entries.get_mut(name) {
             entry.prefetched = Some(file);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
-use tsb_rrd::{Ahead, Session};
+use tsb_rrd::{ReadAhead, Session};
 
 use super::entry::{Entry, NO_RECORD};
 use super::shared::Shared;
@@ -60,7 +60,7 @@ impl BackgroundTasks for Shared {
 
     fn run_writeback(&self, _index: usize, threads: usize) {
         let mut session = Session::default();
-        let mut ahead = Ahead::default();
+        let mut ahead = ReadAhead::default();
         let mut names = Vec::with_capacity(TAKE_MAX);
         while self.await_due(threads, &mut names) {
             // A file that was suspended meanwhile is queued again when it is resumed.

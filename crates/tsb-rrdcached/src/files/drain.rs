@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tsb_rrd::{Error as RrdError, Known, Layout, Moment, RrdFile, Session, Updated};
+use tsb_rrd::{CachedPages, Error as RrdError, Layout, Moment, RrdFile, Session, Updated};
 
 use super::entry::TakenUpdates;
 use super::error::{FileError, FileResult};
@@ -22,7 +22,7 @@ const REOPENS: usize = 3;
 struct FileWrite {
     /// The file, if it was opened ahead.
     prefetched: Option<RrdFile>,
-    known: Option<Known>,
+    known: Option<CachedPages>,
     /// Whether the file's head is kept in memory after the write.
     keeps_head: bool,
     /// Whether the file stays open after the last pass.
@@ -37,7 +37,7 @@ impl FileWrite {
     /// Runs one pass of updates. Closes the file afterwards unless `leaves_open`.
     fn update(&mut self, file: RrdFile, session: &mut Session, updates: &[&str]) -> tsb_rrd::Result<Updated> {
         let updated = match (self.keeps_head, self.leaves_open) {
-            (true, _) => file.update_known(session, &mut self.known, updates)?,
+            (true, _) => file.update_cached(session, &mut self.known, updates)?,
             (false, true) => file.update(session, updates)?,
             (false, false) => return file.update_and_close(session, updates),
         };
@@ -61,7 +61,7 @@ struct WriteOutcome {
     is_for_librrd: bool,
     newest: Option<Moment>,
     layout: Option<Arc<Layout>>,
-    known: Option<Known>,
+    known: Option<CachedPages>,
     open: Option<RrdFile>,
 }
 

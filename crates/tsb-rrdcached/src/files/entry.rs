@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tsb_core::{SeriesId, SeriesKey};
-use tsb_rrd::{Known, Layout, Moment, RrdFile};
+use tsb_rrd::{CachedPages, Layout, Moment, RrdFile};
 
 use super::entries::hash_of;
 
@@ -52,7 +52,7 @@ pub(super) struct Entry {
     // The fields below are rarely used and mostly boxed, so that an update touches fewer cache
     // lines.
     /// The file's head, if it is kept in memory.
-    pub(super) known: Option<Box<Known>>,
+    pub(super) known: Option<Box<CachedPages>>,
     /// The file, opened ahead of its next write; the thread that writes it closes it.
     pub(super) prefetched: Option<RrdFile>,
     /// Failures that no flush has reported yet.

@@ -1,7 +1,7 @@
 //! The heads of RRD files, kept in memory and in a checkpoint, so that files need not be read:
 //! not when an update arrives, not in a replay, not in a write.
 //!
-//! A kept head is used only after a check: each file carries a stamp ([`tsb_rrd::Known`]). If the
+//! A kept head is used only after a check: each file carries a stamp ([`tsb_rrd::CachedPages`]). If the
 //! stamp differs, or the checkpoint is cut short or has a wrong checksum, the file is read as
 //! usual. Byte format: docs/formats/checkpoint.md.
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::FixedState;
 use tsb_core::bytes::{cut, cut_slice, u32_at};
-use tsb_rrd::Known;
+use tsb_rrd::CachedPages;
 
 use super::base::BaseFolder;
 use tsb_stores::error::{Error, Result};
@@ -34,7 +34,7 @@ pub(super) struct HeadCache {
     max_bytes: u64,
     bytes: AtomicU64,
     /// The heads of files that have no entry in a shard.
-    asleep: Mutex<HashMap<Box<str>, Known, FixedState>>,
+    asleep: Mutex<HashMap<Box<str>, CachedPages, FixedState>>,
     /// Held while a checkpoint is written.
     saving: Mutex<()>,
     damage: DamageLog,
@@ -136,14 +136,14 @@ impl HeadCache {
     }
 
     /// The kept head of a file that gets an entry, if it still matches the file.
-    pub(super) fn wake(&self, name: &str, file: &Metadata) -> Option<Known> {
+    pub(super) fn wake(&self, name: &str, file: &Metadata) -> Option<CachedPages> {
         let known = lock(&self.asleep).remove(name)?;
         let known = self.take(Some(known))?;
-        known.is_of(file).then_some(known)
+        known.is_current(file).then_some(known)
     }
 
     /// Counts a head's memory. Drops it if the bound is reached.
-    pub(super) fn hold(&self, known: Option<Known>) -> Option<Known> {
+    pub(super) fn hold(&self, known: Option<CachedPages>) -> Option<CachedPages> {
         let known = known?;
         let bytes = known.bytes() as u64;
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -155,14 +155,14 @@ impl HeadCache {
     }
 
     /// Stops counting a head's memory.
-    pub(super) fn take(&self, known: Option<Known>) -> Option<Known> {
-        let bytes = known.as_ref().map_or(0, Known::bytes);
+    pub(super) fn take(&self, known: Option<CachedPages>) -> Option<CachedPages> {
+        let bytes = known.as_ref().map_or(0, CachedPages::bytes);
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         known
     }
 
     /// Keeps the head of a file that loses its entry.
-    pub(super) fn put_away(&self, name: Box<str>, known: Option<Known>) {
+    pub(super) fn put_away(&self, name: Box<str>, known: Option<CachedPages>) {
         let Some(known) = self.hold(known) else { return };
         let old = lock(&self.asleep).insert(name, known);
         self.take(old);
@@ -205,9 +205,9 @@ impl HeadCache {
     fn write_asleep(&self, base: &BaseFolder, records: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let mut asleep = lock(&self.asleep);
         // Drop the heads of files that were changed or removed.
-        let is_there = |name: &str, known: &Known| {
+        let is_there = |name: &str, known: &CachedPages| {
             let found = symlink_metadata(base.path(name));
-            found.is_ok_and(|file| known.is_of(&file))
+            found.is_ok_and(|file| known.is_current(&file))
         };
         let gone = asleep.extract_if(|name, known| !is_there(name, known));
         gone.for_each(|(_, known)| drop(self.take(Some(known))));
@@ -229,7 +229,7 @@ pub(super) struct CheckpointWriter<'a> {
 
 impl CheckpointWriter<'_> {
     /// Appends the head of a file.
-    pub(super) fn write(&mut self, name: &str, known: &Known) -> io::Result<()> {
+    pub(super) fn write(&mut self, name: &str, known: &CachedPages) -> io::Result<()> {
         self.body.clear();
         self.body.extend_from_slice(&(name.len() as u32).to_le_bytes());
         self.body.extend_from_slice(name.as_bytes());
@@ -248,7 +248,7 @@ impl CheckpointWriter<'_> {
 fn next<'a>(
     input: &mut impl Read,
     body: &'a mut Vec<u8>,
-) -> std::result::Result<Option<(&'a str, Known, u64)>, &'static str> {
+) -> std::result::Result<Option<(&'a str, CachedPages, u64)>, &'static str> {
     const CUT: &str = "a record is cut short";
     const WRONG: &str = "a record does not hold what it should";
     let mut prefix = Vec::with_capacity(8);
@@ -276,6 +276,6 @@ fn next<'a>(
     let name_length = u32::from_le_bytes(cut(&mut known).ok_or(WRONG)?);
     let name = cut_slice(&mut known, name_length as usize).ok_or(WRONG)?;
     let name = std::str::from_utf8(name).map_err(|_| WRONG)?;
-    let known = Known::from_bytes(known).ok_or(WRONG)?;
+    let known = CachedPages::from_bytes(known).ok_or(WRONG)?;
     Ok(Some((name, known, 8 + u64::from(length))))
 }

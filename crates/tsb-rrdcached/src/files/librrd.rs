@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tsb_rrd::{Error as RrdError, Fact, Fetched, Layout, Moment, Result};
+use tsb_rrd::{Error as RrdError, Fetched, InfoValue, Layout, Moment, Result};
 
 /// The options of a new file, besides its name.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ pub(super) use missing::{create, dump, fetch, first, info, last, layout, sources
 
 #[cfg(feature = "librrd")]
 mod linked {
-    use tsb_librrd::{Creation, Error as LibrrdError, Fact as Said};
+    use tsb_librrd::{Creation, Error as LibrrdError, InfoValue as LibrrdValue};
     use tsb_rrd::{Archive, Cf, DataSource, DsKind};
 
-    use super::{Fact, Fetched, Layout, Moment, NewFile, Path, Result, RrdError};
+    use super::{Fetched, InfoValue, Layout, Moment, NewFile, Path, Result, RrdError};
 
     fn words(error: LibrrdError) -> RrdError {
         match error {
@@ -79,16 +79,16 @@ mod linked {
         tsb_librrd::update(path, &[update]).map_err(words)
     }
 
-    pub(in super::super) fn info(path: &Path) -> Result<Vec<(String, Fact)>> {
+    pub(in super::super) fn info(path: &Path) -> Result<Vec<(String, InfoValue)>> {
         let facts = tsb_librrd::info(path).map_err(words)?;
         // The caller adds the file's name.
         let facts = facts.into_iter().filter(|(key, _)| key != "filename");
         Ok(facts
             .map(|(key, fact)| {
                 let fact = match fact {
-                    Said::Value(value) => Fact::Value(value),
-                    Said::Count(count) => Fact::Count(count),
-                    Said::Text(text) => Fact::Text(text),
+                    LibrrdValue::Value(value) => InfoValue::Value(value),
+                    LibrrdValue::Count(count) => InfoValue::Count(count),
+                    LibrrdValue::Text(text) => InfoValue::Text(text),
                 };
                 (key, fact)
             })
@@ -100,7 +100,7 @@ mod linked {
         Ok(count_of_sources(&info(path)?) as u64)
     }
 
-    fn count_of_sources(facts: &[(String, Fact)]) -> usize {
+    fn count_of_sources(facts: &[(String, InfoValue)]) -> usize {
         facts.iter().filter(|(key, _)| key.ends_with("].type")).count()
     }
 
@@ -126,7 +126,7 @@ mod linked {
     pub(in super::super) fn layout(path: &Path) -> Result<(Layout, Moment)> {
         let facts = info(path)?;
         let text = |key: &str| match find(&facts, key) {
-            Some(Fact::Text(text)) => text.as_str(),
+            Some(InfoValue::Text(text)) => text.as_str(),
             _ => "",
         };
         let kinds = facts.iter().filter_map(|(key, _)| key.strip_suffix("].type"));
@@ -141,13 +141,13 @@ mod linked {
         Ok((layout, Moment::from_secs(count(&facts, "last_update") as i64)))
     }
 
-    fn find<'a>(facts: &'a [(String, Fact)], key: &str) -> Option<&'a Fact> {
+    fn find<'a>(facts: &'a [(String, InfoValue)], key: &str) -> Option<&'a InfoValue> {
         facts.iter().find_map(|(name, fact)| (name == key).then_some(fact))
     }
 
-    fn count(facts: &[(String, Fact)], key: &str) -> u64 {
+    fn count(facts: &[(String, InfoValue)], key: &str) -> u64 {
         match find(facts, key) {
-            Some(Fact::Count(count)) => *count,
+            Some(InfoValue::Count(count)) => *count,
             _ => 0,
         }
     }
@@ -183,10 +183,10 @@ mod linked {
 
     /// Seconds per row of the archive that librrd would answer from: the finest one that reaches
     /// back to `start_s`, or otherwise the one that reaches back furthest.
-    fn span_of_best(facts: &[(String, Fact)], cf: &str, start_s: i64) -> Option<i64> {
+    fn span_of_best(facts: &[(String, InfoValue)], cf: &str, start_s: i64) -> Option<i64> {
         let (step_s, newest_s) = (count(facts, "step"), count(facts, "last_update") as i64);
         let archives = (0..).map_while(|index| match find(facts, &format!("rra[{index}].cf")) {
-            Some(Fact::Text(text)) => Some((index, text.as_str())),
+            Some(InfoValue::Text(text)) => Some((index, text.as_str())),
             _ => None,
         });
         let spans = archives.filter_map(|(index, text)| {
@@ -202,7 +202,7 @@ mod linked {
 
 #[cfg(not(feature = "librrd"))]
 mod missing {
-    use super::{Fact, Fetched, Layout, Moment, NewFile, Path, Result, RrdError};
+    use super::{Fetched, InfoValue, Layout, Moment, NewFile, Path, Result, RrdError};
 
     fn refused<T>(what: &str) -> Result<T> {
         let words = format!("{what} needs librrd, which this build of tsb does not have (cargo feature librrd)");
@@ -233,7 +233,7 @@ mod missing {
         of_file(path)
     }
 
-    pub(in super::super) fn info(path: &Path) -> Result<Vec<(String, Fact)>> {
+    pub(in super::super) fn info(path: &Path) -> Result<Vec<(String, InfoValue)>> {
         of_file(path)
     }
 

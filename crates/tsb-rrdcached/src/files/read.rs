@@ -3,7 +3,7 @@
 use std::fs::read_dir;
 use std::path::Path;
 
-use tsb_rrd::{Cf, Fact, Fetched, RrdFile, Session};
+use tsb_rrd::{Cf, Fetched, InfoValue, RrdFile, Session};
 
 use super::error::{FileError, FileResult};
 use super::{FETCH_MAX, FileCache, librrd};
@@ -49,9 +49,12 @@ impl FileCache {
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn info(&self, file: &str, session: &mut Session) -> FileResult<Vec<(String, Fact)>> {
+    pub fn info(&self, file: &str, session: &mut Session) -> FileResult<Vec<(String, InfoValue)>> {
         let name = self.shared.base.name(file)?;
-        let mut facts = vec![("filename".to_owned(), Fact::Text(self.shared.base.display_path(&name)))];
+        let mut facts = vec![(
+            "filename".to_owned(),
+            InfoValue::Text(self.shared.base.display_path(&name)),
+        )];
         facts.extend(self.read_locked(&name, session, tsb_rrd::info, librrd::info)?);
         Ok(facts)
     }

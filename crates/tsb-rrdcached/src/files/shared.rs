@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use foldhash::fast::FixedState;
 use tsb_core::time::Clock;
 use tsb_core::{SeriesId, SeriesKey};
-use tsb_rrd::{Known, Layout, Moment, RrdFile, Session};
+use tsb_rrd::{CachedPages, Layout, Moment, RrdFile, Session};
 
 use super::FileBounds;
 use super::base::BaseFolder;
@@ -354,8 +354,8 @@ impl Shared {
     }
 
     /// Decodes the head from the kept pages of a file.
-    fn header_of(&self, known: &Known, session: &mut Session) -> Option<(Arc<Layout>, Moment)> {
-        let as_others = |layout: &Arc<Layout>| Some((Arc::clone(layout), known.newest_as(layout, session)?));
+    fn header_of(&self, known: &CachedPages, session: &mut Session) -> Option<(Arc<Layout>, Moment)> {
+        let as_others = |layout: &Arc<Layout>| Some((Arc::clone(layout), known.newest_for(layout, session)?));
         let found = lock(&self.layouts).iter().find_map(as_others);
         found.or_else(|| known.header().ok().map(|(layout, newest)| (Arc::new(layout), newest)))
     }

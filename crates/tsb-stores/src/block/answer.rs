@@ -13,7 +13,7 @@ use crate::store::Visitor;
 
 /// A part of one series: consecutive samples in time order.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Part {
     /// The earliest timestamp.
     pub(crate) start: i64,
     /// The latest timestamp.
@@ -23,12 +23,12 @@ pub(crate) struct Held {
     /// The largest number of the part; NaN if unknown.
     pub(crate) maximum: f64,
     /// The samples.
-    pub(crate) parts: Parts,
+    pub(crate) data: PartData,
 }
 
 /// The samples of a part.
 #[derive(Debug)]
-pub(crate) enum Parts {
+pub(crate) enum PartData {
     /// A column of a sealed block.
     Sealed(Block, usize),
     /// The maximum of a sealed block, if no more is needed.
@@ -46,11 +46,11 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Visits the samples of one series in `range`, or the rows that `fold` computes from them.
-    /// `held` must be sorted by start.
+    /// `parts` must be sorted by start.
     pub(crate) fn visit(
         &mut self,
         series: SeriesId,
-        held: &[Held],
+        parts: &[Part],
         range: (i64, i64),
         mut fold: Option<&mut Fold>,
         visit: &mut Visitor<'_>,
@@ -63,16 +63,16 @@ impl Answer {
             stamps: &mut self.stamps,
             visit,
         };
-        each_cluster(held, &mut self.columns, &mut sink)?;
+        merge_overlaps(parts, &mut self.columns, &mut sink)?;
         fold.map_or(ControlFlow::Continue(()), |fold| fold.finish(series, visit))
     }
 }
 
 /// Reads the columns that will be decoded, to bring them into the cache with overlapping misses.
-pub(crate) fn touch(held: &[Held]) {
+pub(crate) fn touch(parts: &[Part]) {
     let mut touched = 0;
-    for held in held {
-        if let Parts::Sealed(block, column) = &held.parts {
+    for part in parts {
+        if let PartData::Sealed(block, column) = &part.data {
             touched |= block.touch_column(*column);
         }
     }
@@ -119,24 +119,24 @@ impl Sink<'_, '_> {
 /// Receives the parts after overlaps are resolved.
 pub(crate) trait Receiver {
     /// A part that does not overlap another.
-    fn single(&mut self, held: &Held, columns: &mut Columns) -> ControlFlow<()>;
+    fn single(&mut self, part: &Part, columns: &mut Columns) -> ControlFlow<()>;
 
     /// Merged samples of overlapping parts, in chunks of at most [`CHUNK`].
     fn merged(&mut self, times: &[i64], values: &[f64]) -> ControlFlow<()>;
 }
 
 impl Receiver for Sink<'_, '_> {
-    fn single(&mut self, held: &Held, columns: &mut Columns) -> ControlFlow<()> {
-        match &held.parts {
-            Parts::Sealed(block, column) => {
-                if self.maximum_will_do(held) {
-                    return self.maximum(held.start, held.maximum);
+    fn single(&mut self, part: &Part, columns: &mut Columns) -> ControlFlow<()> {
+        match &part.data {
+            PartData::Sealed(block, column) => {
+                if self.maximum_will_do(part) {
+                    return self.maximum(part.start, part.maximum);
                 }
                 let (times, values) = block.read(*column, columns);
                 self.samples(times, values)
             }
-            Parts::Open(times, values) => self.samples(times, values),
-            Parts::Maximum(maximum) => self.maximum(held.start, *maximum),
+            PartData::Open(times, values) => self.samples(times, values),
+            PartData::Maximum(maximum) => self.maximum(part.start, *maximum),
         }
     }
 
@@ -147,14 +147,14 @@ impl Receiver for Sink<'_, '_> {
 
 impl Sink<'_, '_> {
     /// Whether only the maximum of the part is needed, and it is known.
-    fn maximum_will_do(&mut self, held: &Held) -> bool {
-        let inside = held.start >= self.range.0 && held.end < self.range.1;
+    fn maximum_will_do(&mut self, part: &Part) -> bool {
+        let inside = part.start >= self.range.0 && part.end < self.range.1;
         inside
-            && !held.maximum.is_nan()
+            && !part.maximum.is_nan()
             && self
                 .maxima
                 .as_mut()
-                .is_some_and(|steps| steps.same(held.start, held.end))
+                .is_some_and(|steps| steps.same(part.start, part.end))
     }
 
     fn maximum(&mut self, start: i64, maximum: f64) -> ControlFlow<()> {
@@ -165,21 +165,21 @@ impl Sink<'_, '_> {
     }
 }
 
-/// Passes on single parts unchanged, and merges parts that overlap in time. `held` must be sorted
+/// Passes on single parts unchanged, and merges parts that overlap in time. `parts` must be sorted
 /// by start.
-pub(crate) fn each_cluster(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
+pub(crate) fn merge_overlaps(parts: &[Part], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
     let mut from = 0;
-    while from < held.len() {
-        let mut end = held[from].end;
+    while from < parts.len() {
+        let mut end = parts[from].end;
         let mut until = from + 1;
-        while until < held.len() && held[until].start <= end {
-            end = end.max(held[until].end);
+        while until < parts.len() && parts[until].start <= end {
+            end = end.max(parts[until].end);
             until += 1;
         }
         if until == from + 1 {
-            to.single(&held[from], columns)?;
+            to.single(&parts[from], columns)?;
         } else {
-            merge(&held[from..until], columns, to)?;
+            merge(&parts[from..until], columns, to)?;
         }
         from = until;
     }
@@ -187,21 +187,21 @@ pub(crate) fn each_cluster(held: &[Held], columns: &mut Columns, to: &mut impl R
 }
 
 /// Merges parts in time order; of equal timestamps, the highest rank wins.
-fn merge(held: &[Held], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
+fn merge(parts: &[Part], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
     let mut samples: Vec<(i64, u64, f64)> = Vec::new();
-    for held in held {
+    for part in parts {
         let mut add = |times: &[i64], values: &[f64]| {
             let pairs = times.iter().zip(values);
-            samples.extend(pairs.map(|(at, value)| (*at, held.rank, *value)));
+            samples.extend(pairs.map(|(at, value)| (*at, part.rank, *value)));
         };
-        match &held.parts {
-            Parts::Sealed(block, column) => {
+        match &part.data {
+            PartData::Sealed(block, column) => {
                 let (times, values) = block.read(*column, columns);
                 add(times, values);
             }
-            Parts::Open(times, values) => add(times, values),
+            PartData::Open(times, values) => add(times, values),
             // Does not occur: a maximum is only used for parts without overlap.
-            Parts::Maximum(_) => {}
+            PartData::Maximum(_) => {}
         }
     }
     samples.sort_by_key(|(at, rank, _)| (*at, *rank));

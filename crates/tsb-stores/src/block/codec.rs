@@ -15,7 +15,7 @@ mod pack;
 #[cfg(test)]
 mod tests;
 
-use integers::Integers;
+use integers::IntegerEncoder;
 
 /// Maximum number of values in a column.
 pub(super) const MAX: usize = 256;
@@ -37,14 +37,14 @@ const SPECIAL_SHARE: usize = 16;
 #[derive(Debug)]
 pub(super) struct Encoder {
     scaled: [f64; MAX],
-    integers: Integers,
+    integers: IntegerEncoder,
 }
 
 impl Default for Encoder {
     fn default() -> Self {
         Self {
             scaled: [0.0; MAX],
-            integers: Integers::default(),
+            integers: IntegerEncoder::default(),
         }
     }
 }
@@ -219,7 +219,7 @@ const fn unordered(integer: i64) -> f64 {
 /// Working memory of the decoder.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    integers: integers::Reader,
+    integers: integers::IntegerDecoder,
 }
 
 impl Decoder {

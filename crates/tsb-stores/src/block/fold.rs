@@ -16,14 +16,14 @@ pub(crate) struct Fold {
     kind: Consolidation,
     /// The step being computed.
     current: Option<Step>,
-    state: State,
+    state: Accumulator,
     times: Vec<Timestamp>,
     values: Vec<f64>,
 }
 
 /// The accumulated state of a step.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct Accumulator {
     count: u64,
     numbers: u64,
     sum: f64,
@@ -32,7 +32,7 @@ struct State {
     last: f64,
 }
 
-const NOTHING: State = State {
+const NOTHING: Accumulator = Accumulator {
     count: 0,
     numbers: 0,
     sum: 0.0,
@@ -214,7 +214,7 @@ fn smaller_number(least: f64, minimum: f64) -> f64 {
     }
 }
 
-impl State {
+impl Accumulator {
     #[inline]
     fn fold(&mut self, kind: Consolidation, values: &[f64]) {
         if self.count == 0 {

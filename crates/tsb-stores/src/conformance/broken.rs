@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::Durability;
 
-use super::{Bounded, Check, Damaged, Faulty, Finding, Fixture, LossyPlace, Place, Tier, checks};
+use super::{Bounded, Check, CheckOutcome, Damaged, Faulty, Fixture, LossyPlace, Place, Tier, checks};
 use crate::error::Result;
 use crate::store::{Capabilities, Exactness, OnConflict, Store};
 
@@ -116,12 +116,12 @@ impl Kind {
 
 /// A reference store, correct or with one flaw.
 #[derive(Clone, Copy, Debug)]
-struct Lab {
+struct ReferenceFixture {
     kind: Kind,
     flaw: Option<Flaw>,
 }
 
-impl Lab {
+impl ReferenceFixture {
     fn open(self, disk: &Arc<Disk>, options: Options) -> Result<Reference> {
         Reference::open(self.flaw, options, Arc::clone(disk))
     }
@@ -135,14 +135,14 @@ impl Lab {
     }
 }
 
-impl Fixture for Lab {
+impl Fixture for ReferenceFixture {
     fn name(&self) -> String {
         format!("{:?}", self.kind).to_lowercase()
     }
 
     fn place(&self) -> Result<Box<dyn Place>> {
-        Ok(Box::new(Drive {
-            lab: *self,
+        Ok(Box::new(ReferencePlace {
+            fixture: *self,
             disk: Arc::default(),
         }))
     }
@@ -170,28 +170,28 @@ impl Fixture for Lab {
     }
 
     fn lossy(&self) -> Result<Option<Box<dyn LossyPlace>>> {
-        let drive = Drive {
-            lab: *self,
+        let drive = ReferencePlace {
+            fixture: *self,
             disk: Arc::default(),
         };
         Ok(Some(Box::new(drive)))
     }
 }
 
-struct Drive {
-    lab: Lab,
+struct ReferencePlace {
+    fixture: ReferenceFixture,
     disk: Arc<Disk>,
 }
 
-impl Place for Drive {
+impl Place for ReferencePlace {
     fn open(&self) -> Result<Box<dyn Store>> {
-        Ok(Box::new(self.lab.open(&self.disk, self.lab.options())?))
+        Ok(Box::new(self.fixture.open(&self.disk, self.fixture.options())?))
     }
 
     fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
         Ok(self.disk.after_damage(seed).map(|disk| Damaged {
             place: Box::new(Self {
-                lab: self.lab,
+                fixture: self.fixture,
                 disk: Arc::new(disk),
             }),
             what: format!("a row is gone by seed {seed}"),
@@ -199,11 +199,11 @@ impl Place for Drive {
     }
 }
 
-impl LossyPlace for Drive {
-    fn after_a_cut(&self, _seed: u64) -> Result<Box<dyn Place>> {
+impl LossyPlace for ReferencePlace {
+    fn after_power_cut(&self, _seed: u64) -> Result<Box<dyn Place>> {
         Ok(Box::new(Self {
-            lab: self.lab,
-            disk: Arc::new(self.disk.after_a_cut()),
+            fixture: self.fixture,
+            disk: Arc::new(self.disk.after_power_cut()),
         }))
     }
 }
@@ -217,9 +217,9 @@ fn failures(checks: &[Check]) -> Vec<String> {
 }
 
 #[test]
-fn a_right_store_of_any_kind_passes() {
+fn a_correct_store_of_any_kind_passes() {
     for kind in KINDS {
-        let checks = checks(Lab { kind, flaw: None });
+        let checks = checks(ReferenceFixture { kind, flaw: None });
         assert!(checks.len() > 25, "{kind:?}: {} checks", checks.len());
         // A million samples only for the kinds that differ in how samples are read back.
         let is_wanted = |check: &Check| check.tier() == Tier::Usual || matches!(kind, Kind::Plain | Kind::OnDisk);
@@ -232,7 +232,7 @@ fn a_right_store_of_any_kind_passes() {
 fn every_clause_has_a_check_and_every_check_is_run_for_some_kind() {
     let run: Vec<Check> = KINDS
         .into_iter()
-        .flat_map(|kind| checks(Lab { kind, flaw: None }))
+        .flat_map(|kind| checks(ReferenceFixture { kind, flaw: None }))
         .collect();
     for clause in 1..=11 {
         assert!(run.iter().any(|check| check.clause() == clause), "clause {clause}");
@@ -253,7 +253,7 @@ fn every_clause_has_a_check_and_every_check_is_run_for_some_kind() {
 fn every_flaw_fails_a_check_of_its_clause() {
     let mut unseen = Vec::new();
     for &(flaw, kind, clause, _) in FLAWS {
-        let of_clause = checks(Lab { kind, flaw: Some(flaw) })
+        let of_clause = checks(ReferenceFixture { kind, flaw: Some(flaw) })
             .into_iter()
             .filter(|check| check.clause() == clause)
             .filter(|check| check.tier() == Tier::Usual || flaw == Flaw::LosesOneOfAHundredThousand);
@@ -282,8 +282,8 @@ fn every_clause_is_broken_somewhere_and_the_list_is_written_down() {
 }
 
 #[test]
-fn what_a_fixture_cannot_show_is_said_and_a_store_that_does_not_open_fails() {
-    let flush = checks(Lab {
+fn a_check_that_cannot_be_shown_says_so_and_a_store_that_does_not_open_fails() {
+    let flush = checks(ReferenceFixture {
         kind: Kind::Plain,
         flaw: None,
     });
@@ -291,7 +291,7 @@ fn what_a_fixture_cannot_show_is_said_and_a_store_that_does_not_open_fails() {
         .iter()
         .find(|check| check.name().ends_with("c9_a_failed_flush_poisons"))
         .unwrap();
-    assert!(matches!(flush.run(), Ok(Finding::NotShown(why)) if why.contains("medium")));
+    assert!(matches!(flush.run(), Ok(CheckOutcome::NotShown(why)) if why.contains("medium")));
     let is_first = AtomicBool::new(true);
     let none = super::Fresh::new("none", move || -> Result<crate::null::NullStore> {
         is_first.store(false, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The list of checks, one file per topic, and the conditions under which each applies.
 
 use super::subject::reads;
-use super::{Case, Context, Failure, Finding, Tier};
+use super::{Case, CheckOutcome, Context, Failure, Tier};
 use crate::store::{Capabilities, Exactness};
 
 mod concurrent;
@@ -9,7 +9,6 @@ pub(super) mod consolidated;
 mod damaged;
 mod define;
 mod durable;
-pub(super) mod left;
 mod lifecycle;
 mod long;
 mod newest;
@@ -17,6 +16,7 @@ mod order;
 mod query;
 mod random;
 mod resample;
+pub(super) mod tick_writer;
 mod unclosed;
 mod write;
 
@@ -42,10 +42,10 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
     files.into_iter().flatten()
 }
 
-type Outcome = Result<Finding, Failure>;
+type CheckResult = Result<CheckOutcome, Failure>;
 
 /// A check for every store.
-const fn of_all(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
+const fn of_all(name: &'static str, run: fn(&Context) -> CheckResult) -> Case {
     Case {
         name,
         applies: |_| true,
@@ -55,7 +55,7 @@ const fn of_all(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
 }
 
 /// A check for stores whose raw samples can be read.
-const fn of_readable(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
+const fn of_readable(name: &'static str, run: fn(&Context) -> CheckResult) -> Case {
     Case {
         name,
         applies: reads,
@@ -65,7 +65,7 @@ const fn of_readable(name: &'static str, run: fn(&Context) -> Outcome) -> Case {
 }
 
 /// A check for stores for which `applies` returns true.
-const fn of(name: &'static str, applies: fn(&Capabilities) -> bool, run: fn(&Context) -> Outcome) -> Case {
+const fn of(name: &'static str, applies: fn(&Capabilities) -> bool, run: fn(&Context) -> CheckResult) -> Case {
     Case {
         name,
         applies,

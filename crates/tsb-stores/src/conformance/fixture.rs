@@ -91,7 +91,7 @@ pub trait Place: Send + Sync {
     }
 
     /// A copy of this place as a kill would leave it now, with damage to one of its files,
-    /// selected by `seed`. Copying the folder and calling [`spoil`](super::spoil) is enough. The
+    /// selected by `seed`. Copying the folder and calling [`corrupt`](super::corrupt) is enough. The
     /// store that is open here must not be affected. `None` if nothing can be damaged, or if the
     /// format of that file cannot reveal it.
     fn after_damage(&self, seed: u64) -> Result<Option<Damaged>> {
@@ -118,7 +118,7 @@ impl fmt::Debug for Damaged {
 pub trait LossyPlace: Place {
     /// A copy of the place as it would be after a power cut now; `seed` selects what remains of
     /// the unsynced data. The store that is open here must not be affected.
-    fn after_a_cut(&self, seed: u64) -> Result<Box<dyn Place>>;
+    fn after_power_cut(&self, seed: u64) -> Result<Box<dyn Place>>;
 }
 
 /// An empty store with limits.

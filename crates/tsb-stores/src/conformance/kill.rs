@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Arguments;
 use tsb_core::Durability;
 
-use super::cases::left::{Outlived, SERIES, Writer};
+use super::cases::tick_writer::{SERIES, TickWriter, WrittenTicks};
 use super::failure::Failure;
 use super::rng::Rng;
-use super::{Context, Finding, Fixture};
+use super::{CheckOutcome, Context, Fixture};
 use crate::store::Scope;
 
 /// The filter argument that turns the program into a writer.
@@ -32,13 +32,13 @@ pub fn was_writer<F: Fixture>(arguments: &Arguments, fixtures: &[F]) -> bool {
         return false;
     }
     if let [name, address, from] = arguments.skip.as_slice() {
-        let said = match fixtures.iter().find(|fixture| fixture.name() == *name) {
+        let failure = match fixtures.iter().find(|fixture| fixture.name() == *name) {
             Some(fixture) => write_on(fixture, address, from.parse().unwrap_or_default())
                 .err()
                 .map(|failure| failure.to_string()),
             None => Some(format!("this program has no fixture {name}")),
         };
-        if let Some(why) = said {
+        if let Some(why) = failure {
             let _ = writeln!(std::io::stdout(), "failed {why}");
         }
     }
@@ -48,7 +48,7 @@ pub fn was_writer<F: Fixture>(arguments: &Arguments, fixtures: &[F]) -> bool {
 /// Writes, and reports after each write how many ticks are written and how many are durable.
 fn write_on(fixture: &impl Fixture, address: &str, from: i64) -> Result<(), Failure> {
     let place = fixture.place_at(address)?;
-    let mut writer = Writer::after(&*place, Outlived::default().begun(from))?;
+    let mut writer = TickWriter::after(&*place, WrittenTicks::default().begun(from))?;
     let reaches = writer.store.capabilities().reaches;
     let mut out = std::io::stdout().lock();
     for number in 1..MOST_WRITES {
@@ -58,43 +58,43 @@ fn write_on(fixture: &impl Fixture, address: &str, from: i64) -> Result<(), Fail
         }
         // A kill loses no data of the operating system, so this level counts.
         let durable = writer.covered(Durability::Buffered);
-        let said = writeln!(out, "wrote {} {durable}", writer.ticks()).and_then(|()| out.flush());
-        said.map_err(|error| format!("cannot say it: {error}"))?;
+        let reported = writeln!(out, "wrote {} {durable}", writer.ticks()).and_then(|()| out.flush());
+        reported.map_err(|error| format!("cannot say it: {error}"))?;
     }
     Ok(())
 }
 
 /// The check.
-pub(super) fn durable_survives(context: &Context) -> Result<Finding, Failure> {
+pub(super) fn durable_survives(context: &Context) -> Result<CheckOutcome, Failure> {
     let place = context.fixture.place()?;
     let Some(address) = place.address() else {
-        return Ok(Finding::NotShown("the place has no address for another process"));
+        return Ok(CheckOutcome::NotShown("the place has no address for another process"));
     };
     let mut rng = Rng::new(7);
-    let mut left = Outlived::default();
+    let mut left = WrittenTicks::default();
     let mut begun = 0;
     for kill in 0..KILLS {
         let lines = 1 + rng.below(100);
-        let said = kill_one(&context.fixture.name(), &address, begun, lines)?;
+        let report = kill_one(&context.fixture.name(), &address, begun, lines)?;
         // One more tick may have been written without a report.
-        begun = said.wrote + 1;
-        let opened = left.begun(begun).reopen(&*place, &[said.durable; SERIES]);
+        begun = report.wrote + 1;
+        let opened = left.begun(begun).reopen(&*place, &[report.durable; SERIES]);
         left = opened
             .map_err(|what| format!("kill {kill}, after {lines} acks: {what}"))?
-            .leave();
+            .drop_unclosed();
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
 /// The last report of a writer.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct WriterReport {
     wrote: i64,
     durable: i64,
 }
 
 /// Reads some reports of a writer, and kills it while it goes on.
-fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<Said, Failure> {
+fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<WriterReport, Failure> {
     let words = |error: std::io::Error| Failure::from(format!("cannot run this program again: {error}"));
     let mut child = Command::new(THIS_PROGRAM)
         .args([WRITER, "--exact", "--skip", name, "--skip", address])
@@ -103,23 +103,24 @@ fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<Said, Fa
         .spawn()
         .map_err(words)?;
     let out = child.stdout.take();
-    let mut said = BufReader::new(out.ok_or_else(|| "a writer without an output".to_owned())?).lines();
-    let mut last = Said {
+    let mut lines_of_child = BufReader::new(out.ok_or_else(|| "a writer without an output".to_owned())?).lines();
+    let mut last = WriterReport {
         wrote: from,
         durable: 0,
     };
     let mut other = String::new();
     let mut take = |line: String| match parse(&line) {
-        Some(said) => last = said,
+        Some(report) => last = report,
         None => other = line,
     };
-    said.by_ref()
+    lines_of_child
+        .by_ref()
         .take(lines as usize)
         .map_while(Result::ok)
         .for_each(&mut take);
     child.kill().map_err(words)?;
     // It wrote on until the kill; an incomplete line is ignored.
-    let rest: Vec<String> = said.map_while(Result::ok).collect();
+    let rest: Vec<String> = lines_of_child.map_while(Result::ok).collect();
     rest.into_iter()
         .filter(|line| parse(line).is_some())
         .for_each(&mut take);
@@ -133,9 +134,9 @@ fn kill_one(name: &str, address: &str, from: i64, lines: u64) -> Result<Said, Fa
     Ok(last)
 }
 
-fn parse(line: &str) -> Option<Said> {
+fn parse(line: &str) -> Option<WriterReport> {
     let (wrote, durable) = line.strip_prefix("wrote ")?.split_once(' ')?;
-    Some(Said {
+    Some(WriterReport {
         wrote: wrote.parse().ok()?,
         durable: durable.parse().ok()?,
     })

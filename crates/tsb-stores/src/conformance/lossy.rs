@@ -15,7 +15,7 @@
 //! log.append(b"certain")?;
 //! log.sync()?;
 //! log.append(b", perhaps")?;
-//! let left = disk.after_a_cut(42).open("log").read_all();
+//! let left = disk.after_power_cut(42).open("log").read_all();
 //! assert!(left.starts_with(b"certain"));
 //! # Ok(())
 //! # }
@@ -31,7 +31,7 @@ use crate::locks::lock;
 /// The disk. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct LossyDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
 /// An open file of a [`LossyDisk`]. Clones are the same file.
@@ -52,7 +52,7 @@ pub enum Fault {
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct DiskState {
     names: BTreeMap<String, u64>,
     /// The synced names, and the changes that are not synced, in order.
     certain_names: BTreeMap<String, u64>,
@@ -123,7 +123,7 @@ impl LossyDisk {
         Self::default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         lock(&self.state)
     }
 
@@ -195,7 +195,7 @@ impl LossyDisk {
     /// The disk after a power cut now: another disk, with everything on it synced. The result
     /// depends only on `seed` and the writes.
     #[must_use]
-    pub fn after_a_cut(&self, seed: u64) -> Self {
+    pub fn after_power_cut(&self, seed: u64) -> Self {
         let state = self.state();
         let mut rng = Rng::new(seed);
         // The file system's journal keeps names in order: a prefix of the changes survives.
@@ -213,12 +213,12 @@ impl LossyDisk {
             };
             Some((*file, content))
         });
-        let after = State {
+        let after = DiskState {
             files: files.collect(),
             names: names.clone(),
             certain_names: names,
             next_file: state.next_file,
-            ..State::default()
+            ..DiskState::default()
         };
         Self {
             state: Arc::new(Mutex::new(after)),
@@ -226,7 +226,7 @@ impl LossyDisk {
     }
 }
 
-impl State {
+impl DiskState {
     /// Changes names as one unit: all of them survive, or none.
     fn set_names(&mut self, change: Vec<(String, Option<u64>)>) {
         apply(&change, &mut self.names);
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_synced_is_there_after_every_cut_and_the_rest_sometimes() {
+    fn synced_bytes_survive_every_power_cut_and_other_bytes_some() {
         let disk = LossyDisk::new();
         let file = disk.open("a");
         disk.sync_folder().unwrap();
@@ -334,7 +334,7 @@ mod tests {
         file.write_at(b"XY", 6).unwrap();
         assert_eq!(file.read_all(), b"0123\0\0XY");
         let left: Vec<Vec<u8>> = (0..100)
-            .map(|seed| disk.after_a_cut(seed).open("a").read_all())
+            .map(|seed| disk.after_power_cut(seed).open("a").read_all())
             .collect();
         assert!(left.iter().all(|bytes| bytes.starts_with(b"0123")));
         for expected in [&b"0123"[..], b"0123\0\0XY", b"0123\0\0X"] {
@@ -348,12 +348,16 @@ mod tests {
         let file = disk.open("new");
         file.append(b"x").unwrap();
         file.sync().unwrap();
-        let seen = |disk: &LossyDisk| (0..50).map(|seed| disk.after_a_cut(seed).names().len()).sum::<usize>();
+        let seen = |disk: &LossyDisk| {
+            (0..50)
+                .map(|seed| disk.after_power_cut(seed).names().len())
+                .sum::<usize>()
+        };
         assert!((1..50).contains(&seen(&disk)));
         disk.sync_folder().unwrap();
         assert_eq!(seen(&disk), 50);
         disk.rename("new", "old").unwrap();
-        let after = |seed| disk.after_a_cut(seed);
+        let after = |seed| disk.after_power_cut(seed);
         assert!((0..50).any(|seed| after(seed).names() == ["new"]));
         assert!((0..50).any(|seed| after(seed).names() == ["old"]));
         disk.remove("old").unwrap();
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_fail_what_they_say_until_they_are_healed() {
+    fn faults_fail_their_calls_until_they_are_cleared() {
         let disk = LossyDisk::new();
         let file = disk.open("a");
         disk.set_fault(Some(Fault::Sync));

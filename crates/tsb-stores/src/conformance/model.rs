@@ -18,7 +18,7 @@ const ORDINARY: std::ops::Range<i64> = 0..4_000_000_000_000_000_000;
 #[derive(Debug)]
 pub(super) struct Model {
     capabilities: Capabilities,
-    series: BTreeMap<SeriesId, Line>,
+    series: BTreeMap<SeriesId, ModelSeries>,
     // The newest timestamp of any series, from which retention is measured.
     newest: Option<Timestamp>,
     pub(super) accepted: u64,
@@ -28,14 +28,14 @@ pub(super) struct Model {
 /// One series. Two samples with the same key are in conflict: the key is the timestamp, or the
 /// slot.
 #[derive(Debug, Default)]
-struct Line {
+struct ModelSeries {
     samples: BTreeMap<i64, Vec<Row>>,
     newest_written: Option<Timestamp>,
 }
 
 /// What a store may do with a sample.
 #[derive(Debug)]
-pub(super) struct Judgement {
+pub(super) struct Admission {
     pub(super) may_accept: bool,
     pub(super) may_refuse_as: Vec<Reason>,
 }
@@ -52,33 +52,33 @@ impl Model {
     }
 
     /// Whether the sample must be accepted or refused now, and for which reason.
-    pub(super) fn judge(&self, id: SeriesId, at: Timestamp, value: f64) -> Judgement {
+    pub(super) fn admission(&self, id: SeriesId, at: Timestamp, value: f64) -> Admission {
         let line = self.series.get(&id);
         let newest = line.and_then(|line| line.newest_written);
-        let mut judgement = Judgement {
+        let mut admission = Admission {
             may_accept: true,
             may_refuse_as: Vec::new(),
         };
         if !ORDINARY.contains(&at.0) {
-            judgement.may_refuse_as.push(Reason::Unrepresentable);
+            admission.may_refuse_as.push(Reason::Unrepresentable);
         }
         if self.newest.is_some_and(|newest| self.may_expire(at, newest)) {
-            judgement.may_refuse_as.push(Reason::Expired);
+            admission.may_refuse_as.push(Reason::Expired);
         }
         if !self.capabilities.special_values && !value.is_finite() {
-            judgement.may_accept = false;
-            judgement.may_refuse_as.push(Reason::Unrepresentable);
+            admission.may_accept = false;
+            admission.may_refuse_as.push(Reason::Unrepresentable);
         }
         if self.capabilities.late == OnConflict::Rejected && newest.is_some_and(|newest| at < newest) {
-            judgement.may_accept = false;
-            judgement.may_refuse_as.push(Reason::Late);
+            admission.may_accept = false;
+            admission.may_refuse_as.push(Reason::Late);
         }
         let is_taken = line.is_some_and(|line| line.samples.contains_key(&self.key(at)));
         if self.capabilities.duplicate == OnConflict::Rejected && is_taken {
-            judgement.may_accept = false;
-            judgement.may_refuse_as.push(Reason::Duplicate);
+            admission.may_accept = false;
+            admission.may_refuse_as.push(Reason::Duplicate);
         }
-        judgement
+        admission
     }
 
     /// Adds a sample that the store accepted.

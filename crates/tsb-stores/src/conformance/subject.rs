@@ -9,7 +9,7 @@ use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use super::failure::{Failure, ensure, equal};
 use super::model::{Model, Row, same_row, same_value};
-use super::{Context, Opened, Place};
+use super::{BoxedStore, Context, Place};
 use crate::error::Error;
 use crate::store::{Ack, Capabilities, Exactness, Position, Query, Reason, Refusals, Resample, TimeRange};
 
@@ -46,7 +46,7 @@ impl Context {
     }
 
     /// An empty store.
-    pub(super) fn store(&self) -> Result<Opened, Failure> {
+    pub(super) fn store(&self) -> Result<BoxedStore, Failure> {
         Ok(self.fixture.place()?.open()?)
     }
 }
@@ -63,7 +63,7 @@ fn tick_ns(capabilities: &Capabilities) -> i64 {
 /// Reopens a place. A child process, such as those of the kill checks, has copies of all file
 /// locks until it executes its program. So a lock that was just released may still seem to be
 /// held, and opening is retried for a while.
-pub(super) fn open_again(place: &dyn Place) -> Result<Opened, Failure> {
+pub(super) fn open_again(place: &dyn Place) -> Result<BoxedStore, Failure> {
     let clock = MonotonicClock::new();
     loop {
         let now = clock.now();
@@ -92,7 +92,7 @@ pub(super) fn definitions(ids: impl IntoIterator<Item = u32>) -> Vec<(SeriesId, 
 }
 
 pub(super) struct Subject {
-    pub(super) store: Opened,
+    pub(super) store: BoxedStore,
     place: Box<dyn Place>,
     pub(super) capabilities: Capabilities,
     pub(super) model: Model,
@@ -139,7 +139,7 @@ impl Subject {
     }
 
     /// Reopens the place after a close, with nothing defined.
-    pub(super) fn open_again(&self) -> Result<Opened, Failure> {
+    pub(super) fn open_again(&self) -> Result<BoxedStore, Failure> {
         open_again(&*self.place)
     }
 
@@ -164,18 +164,18 @@ impl Subject {
         self.check_ack(batch, &ack, &refused)?;
         let refusals = refused.as_slice();
         for (index, (id, at, value)) in batch.iter().enumerate() {
-            let judgement = self.model.judge(id, at, value);
+            let admission = self.model.admission(id, at, value);
             let refusal = refusals.iter().find(|refusal| refusal.index as usize == index);
             let sample = || format!("sample {index} of the batch ({id} at {at} = {value})");
             match refusal {
                 None => {
-                    let may = &judgement.may_refuse_as;
-                    ensure(judgement.may_accept, || {
+                    let may = &admission.may_refuse_as;
+                    ensure(admission.may_accept, || {
                         format!("{} was accepted, should be refused as {may:?}", sample())
                     })?;
                     self.model.apply(id, at, value);
                 }
-                Some(refusal) => ensure(judgement.may_refuse_as.contains(&refusal.reason), || {
+                Some(refusal) => ensure(admission.may_refuse_as.contains(&refusal.reason), || {
                     format!("{} was refused as {}, should not be", sample(), refusal.reason.name())
                 })?,
             }

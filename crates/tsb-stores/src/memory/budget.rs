@@ -39,7 +39,7 @@ impl Budget {
     }
 
     /// Replaces the bytes reserved in advance by those actually used.
-    pub(super) fn settle(&self, taken: usize, used: usize) {
+    pub(super) fn adjust(&self, taken: usize, used: usize) {
         if used <= taken {
             self.give(taken - used);
         } else {

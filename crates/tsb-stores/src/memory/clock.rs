@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The newest timestamp, and the cutoff derived from it.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct RetentionClock {
     newest: AtomicI64,
     retention: Option<i64>,
 }
 
-impl Clock {
+impl RetentionClock {
     pub(super) fn new(retention: Option<i64>) -> Self {
         Self {
             newest: AtomicI64::new(i64::MIN),
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_cutoff_follows_the_newest_timestamp() {
-        let clock = Clock::new(Some(10));
+        let clock = RetentionClock::new(Some(10));
         assert_eq!(clock.cutoff(), Some(i64::MIN));
         assert_eq!(clock.cutoff_at(100), 90);
         assert_eq!(clock.cutoff_at(50), 40);
@@ -54,7 +54,7 @@ mod tests {
         clock.advance(50);
         assert_eq!(clock.cutoff(), Some(90));
         assert_eq!(clock.cutoff_at(50), 90);
-        assert_eq!(Clock::new(None).cutoff_at(5), i64::MIN);
-        assert_eq!(Clock::new(None).cutoff(), None);
+        assert_eq!(RetentionClock::new(None).cutoff_at(5), i64::MIN);
+        assert_eq!(RetentionClock::new(None).cutoff(), None);
     }
 }

@@ -24,7 +24,7 @@ type Node = Box<[OnceLock<Leaf>]>;
 
 /// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum IdState {
     /// Not defined.
     Undefined,
     /// Defined, and never written.
@@ -63,14 +63,14 @@ impl Directory {
 
     /// The state of `id`.
     #[inline]
-    pub(super) fn entry(&self, id: u32) -> Entry {
+    pub(super) fn entry(&self, id: u32) -> IdState {
         let state = self
             .leaf(id)
             .map_or(UNDEFINED, |leaf| leaf[id as usize % LEAF].load(Ordering::Acquire));
         match state {
-            UNDEFINED => Entry::Undefined,
-            DEFINED => Entry::Defined,
-            placed => Entry::Placed(placed - PLACED),
+            UNDEFINED => IdState::Undefined,
+            DEFINED => IdState::Defined,
+            placed => IdState::Placed(placed - PLACED),
         }
     }
 
@@ -81,7 +81,7 @@ impl Directory {
         if last < dense {
             return Ok(());
         }
-        let missing = (first.max(dense)..=last).find(|&id| self.entry(id) == Entry::Undefined);
+        let missing = (first.max(dense)..=last).find(|&id| self.entry(id) == IdState::Undefined);
         missing.map_or(Ok(()), Err)
     }
 
@@ -96,7 +96,7 @@ impl Directory {
         self.leaf_or_new(id)[id as usize % LEAF].store(DEFINED, Ordering::Release);
         let mut dense = self.dense.load(Ordering::Acquire);
         if dense == id {
-            while dense < u32::MAX && self.entry(dense) != Entry::Undefined {
+            while dense < u32::MAX && self.entry(dense) != IdState::Undefined {
                 dense += 1;
             }
             self.dense.store(dense, Ordering::Release);
@@ -122,7 +122,7 @@ impl Directory {
     #[inline]
     pub(super) fn extent_of(&self, id: u32) -> Option<&Extent> {
         match self.entry(id) {
-            Entry::Placed(number) => self.extent(number),
+            IdState::Placed(number) => self.extent(number),
             _ => None,
         }
     }
@@ -204,9 +204,9 @@ mod tests {
     fn ids_from_anywhere_are_found_and_dense_ones_are_checked_at_once() {
         let directory = Directory::new();
         for id in [2, 0, 5_000_000, u32::MAX, 1] {
-            assert_eq!(directory.entry(id), Entry::Undefined);
+            assert_eq!(directory.entry(id), IdState::Undefined);
             directory.define(id);
-            assert_eq!(directory.entry(id), Entry::Defined);
+            assert_eq!(directory.entry(id), IdState::Defined);
         }
         assert_eq!(directory.dense.load(Ordering::Relaxed), 3);
         assert_eq!(directory.check(0, 2), Ok(()));
@@ -230,7 +230,7 @@ mod tests {
         }
         assert_eq!(directory.extent_count(), 100);
         for number in 0..100 {
-            assert_eq!(directory.entry(number * 3 + 1), Entry::Placed(number));
+            assert_eq!(directory.entry(number * 3 + 1), IdState::Placed(number));
             assert_eq!(
                 directory.extent_of(number * 3 + 2).map(|extent| extent.first),
                 Some(number * 3)

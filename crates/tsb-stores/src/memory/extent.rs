@@ -28,7 +28,7 @@ pub(super) struct Extent {
 
 /// The series of one tile.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Window {
+pub(super) struct TileRange {
     /// The first id.
     pub(super) first: u32,
     /// Number of series.
@@ -84,10 +84,10 @@ impl Extent {
 
     /// The tile that a series of this extent is in.
     #[inline]
-    pub(super) fn window(&self, id: u32) -> Window {
+    pub(super) fn tile_range(&self, id: u32) -> TileRange {
         let tile = (id - self.first) / self.tile_len;
         let offset = tile * self.tile_len;
-        Window {
+        TileRange {
             first: self.first + offset,
             len: self.tile_len.min(self.len - offset),
             tile: tile as usize,
@@ -127,8 +127,11 @@ mod tests {
             }
             assert_eq!(extent.lock().unwrap().len(), last.0 + 1);
             assert_eq!(extent.tile_count() as usize, last.0 + 1);
-            let window = extent.window(100 + len as u32 - 1);
-            assert_eq!((window.tile, window.first + window.len), (last.0, 100 + len as u32));
+            let tile_range = extent.tile_range(100 + len as u32 - 1);
+            assert_eq!(
+                (tile_range.tile, tile_range.first + tile_range.len),
+                (last.0, 100 + len as u32)
+            );
             assert!(!extent.holds(99) && !extent.holds(100 + len as u32));
         }
     }

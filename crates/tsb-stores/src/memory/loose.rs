@@ -17,9 +17,9 @@ const MIN_OPEN: usize = 16;
 /// The loose samples of a tile. The k-th open sample of every series is in row k, so series that
 /// are written in turn are written side by side, although each has its own timestamps.
 #[derive(Debug)]
-pub(super) struct Loose {
-    heads: Vec<Head>,
-    series: Vec<Series>,
+pub(super) struct LooseSamples {
+    heads: Vec<LooseHead>,
+    series: Vec<LooseSeries>,
     rows: Vec<(i64, f64)>,
     capacity: usize,
     /// Number of open samples at which a series is sealed. The first time it differs from tile to
@@ -32,7 +32,7 @@ pub(super) struct Loose {
 
 /// The open part of a series. Kept apart from the rest, since every sample reads it.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct LooseHead {
     /// The newest timestamp that the series ever had here.
     newest: i64,
     open: usize,
@@ -40,7 +40,7 @@ struct Head {
 
 /// The sealed part of a series.
 #[derive(Debug, Default)]
-pub(super) struct Series {
+pub(super) struct LooseSeries {
     pub(super) blocks: VecDeque<Block>,
     /// Sealed samples that a later one has replaced: timestamp, and number of the block.
     pub(super) dead: Vec<(i64, u64)>,
@@ -48,7 +48,7 @@ pub(super) struct Series {
     pub(super) dropped: u64,
 }
 
-impl Series {
+impl LooseSeries {
     /// The number of the newest block that holds a sample at `at`.
     pub(super) fn holding(&self, at: i64, columns: &mut Columns) -> Option<u64> {
         let place = self.blocks.iter().rposition(|block| block.holds(0, at, columns))?;
@@ -56,7 +56,7 @@ impl Series {
     }
 }
 
-impl Loose {
+impl LooseSamples {
     /// Capacity for open samples per series in a tile that keeps `rows` rows.
     fn capacity(rows: usize) -> usize {
         (rows / 2).clamp(MIN_OPEN, MAX_OPEN)
@@ -64,15 +64,15 @@ impl Loose {
 
     /// Bytes of a table of `series` series in a tile that keeps `rows` rows.
     pub(super) fn bytes(series: usize, rows: usize) -> usize {
-        series * (size_of::<Series>() + size_of::<Head>() + Self::capacity(rows) * size_of::<(i64, f64)>())
+        series * (size_of::<LooseSeries>() + size_of::<LooseHead>() + Self::capacity(rows) * size_of::<(i64, f64)>())
     }
 
     /// An empty table. `phase` determines when it is first sealed.
     pub(super) fn new(series: usize, rows: usize, phase: usize) -> Self {
         let capacity = Self::capacity(rows);
         let mut sealed = Vec::new();
-        sealed.resize_with(series, Series::default);
-        let head = Head {
+        sealed.resize_with(series, LooseSeries::default);
+        let head = LooseHead {
             newest: i64::MIN,
             open: 0,
         };
@@ -104,12 +104,12 @@ impl Loose {
     }
 
     /// The sealed parts, by series.
-    pub(super) fn series(&self) -> &[Series] {
+    pub(super) fn series(&self) -> &[LooseSeries] {
         &self.series
     }
 
     /// The sealed parts, by series, mutable.
-    pub(super) fn series_mut(&mut self) -> &mut [Series] {
+    pub(super) fn series_mut(&mut self) -> &mut [LooseSeries] {
         &mut self.series
     }
 
@@ -146,7 +146,7 @@ impl Loose {
         (row < self.heads[column].open && self.rows[place].0 == at).then_some(place)
     }
 
-    /// Replaces the value at a position that [`Loose::find`] returned.
+    /// Replaces the value at a position that [`LooseSamples::find`] returned.
     pub(super) fn replace(&mut self, place: usize, value: f64) {
         self.rows[place].1 = value;
     }
@@ -247,6 +247,6 @@ impl Loose {
     /// Bytes of the table and of the open rows that were ever used.
     pub(super) fn resident_bytes(&self) -> usize {
         let open = self.touched * size_of::<(i64, f64)>();
-        self.series.len() * (size_of::<Series>() + size_of::<Head>() + open)
+        self.series.len() * (size_of::<LooseSeries>() + size_of::<LooseHead>() + open)
     }
 }

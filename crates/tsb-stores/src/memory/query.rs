@@ -6,18 +6,18 @@ use std::ops::ControlFlow;
 use tsb_core::SeriesId;
 
 use super::extent::Extent;
-use crate::block::{Answer, Fold, Held, touch};
+use crate::block::{Answer, Fold, Part, touch};
 use crate::error::Result;
 use crate::store::Visitor;
 
 /// The buffers of a query, reused for every series.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct QueryBuffers {
     answer: Answer,
-    held: Vec<Held>,
+    parts: Vec<Part>,
 }
 
-impl Reader {
+impl QueryBuffers {
     /// Visits the samples of one series in `range`, or the rows that `fold` computes from them.
     pub(super) fn series(
         &mut self,
@@ -27,11 +27,11 @@ impl Reader {
         fold: Option<&mut Fold>,
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
-        self.held.clear();
+        self.parts.clear();
         let (tile, column) = extent.place(series.0);
         let maxima = fold.as_ref().and_then(|fold| fold.maxima());
-        extent.lock()?[tile].take(column, range, maxima, &mut self.held);
-        touch(&self.held);
-        Ok(self.answer.visit(series, &self.held, range, fold, visit))
+        extent.lock()?[tile].take(column, range, maxima, &mut self.parts);
+        touch(&self.parts);
+        Ok(self.answer.visit(series, &self.parts, range, fold, visit))
     }
 }

@@ -10,7 +10,7 @@ use tsb_core::Times;
 
 use super::*;
 use crate::store::{Consolidation, Reason, Resample, StoreExt, TimeRange};
-use model::{Model, mixed};
+use model::{NaiveModel, mixed};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -129,7 +129,7 @@ fn columns(phase: &Phase, tick: u32, now: i64) -> (Vec<SeriesId>, Vec<Timestamp>
 }
 
 /// Writes one tick in the shape that its phase asks for, to the store and the model.
-fn write_tick(store: &MemoryStore, model: &mut Model, phase: &Phase, tick: u32, now: i64) {
+fn write_tick(store: &MemoryStore, model: &mut NaiveModel, phase: &Phase, tick: u32, now: i64) {
     let (ids, times, values) = columns(phase, tick, now);
     let mut refused = Refusals::new();
     let mut write = |batch: &Batch<'_>| {
@@ -160,7 +160,7 @@ fn write_tick(store: &MemoryStore, model: &mut Model, phase: &Phase, tick: u32, 
     }
 }
 
-fn play(store: &MemoryStore, model: &mut Model, phases: &[Phase]) {
+fn play(store: &MemoryStore, model: &mut NaiveModel, phases: &[Phase]) {
     let mut now = 1_700_000_000 * SECOND;
     for phase in phases {
         for tick in 0..phase.ticks {
@@ -171,7 +171,7 @@ fn play(store: &MemoryStore, model: &mut Model, phases: &[Phase]) {
 }
 
 /// Every series, raw and by every consolidation, whole and in part, and the counts.
-fn check(store: &MemoryStore, model: &Model) {
+fn check(store: &MemoryStore, model: &NaiveModel) {
     model.check_raw(store, TimeRange::ALL);
     model.check_newest(store);
     let (low, high) = model.span();
@@ -196,9 +196,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_is_written_is_read_back(phases in prop::collection::vec(phase(), 1..10), rows in prop::sample::select(vec![4usize, 16, 64])) {
+    fn written_samples_are_read_back(phases in prop::collection::vec(phase(), 1..10), rows in prop::sample::select(vec![4usize, 16, 64])) {
         let store = store(MemoryOptions::default(), rows, SERIES);
-        let mut model = Model::new(SERIES, None);
+        let mut model = NaiveModel::new(SERIES, None);
         play(&store, &mut model, &phases);
         check(&store, &model);
     }
@@ -207,7 +207,7 @@ proptest! {
     fn retention_expires_exactly_what_is_too_old(phases in prop::collection::vec(phase(), 1..8), retention in prop::sample::select(vec![0i64, 30 * SECOND, 300 * SECOND])) {
         let options = MemoryOptions { retention_ns: Some(retention), ..MemoryOptions::default() };
         let store = store(options, 16, SERIES);
-        let mut model = Model::new(SERIES, Some(retention));
+        let mut model = NaiveModel::new(SERIES, Some(retention));
         play(&store, &mut model, &phases);
         check(&store, &model);
     }
@@ -216,7 +216,7 @@ proptest! {
     fn a_full_store_refuses_and_keeps_the_rest(phases in prop::collection::vec(phase(), 1..8), max in 60_000u64..400_000) {
         let options = MemoryOptions { max_bytes: Some(max), ..MemoryOptions::default() };
         let store = store(options, 16, SERIES);
-        let mut model = Model::new(SERIES, None);
+        let mut model = NaiveModel::new(SERIES, None);
         play(&store, &mut model, &phases);
         check(&store, &model);
         let footprint = store.stats().footprint;
@@ -227,7 +227,7 @@ proptest! {
 #[test]
 fn a_tick_of_a_fleet_is_sealed_and_read_back() {
     let store = store(MemoryOptions::default(), 256, 1000);
-    let mut model = Model::new(1000, None);
+    let mut model = NaiveModel::new(1000, None);
     let phase = Phase {
         first: 0,
         len: 1000,
@@ -270,7 +270,7 @@ fn an_undefined_id_leaves_nothing_applied() {
 #[test]
 fn the_ends_of_time_are_timestamps_like_any_other() {
     let store = store(MemoryOptions::default(), 4, 1);
-    let mut model = Model::new(1, None);
+    let mut model = NaiveModel::new(1, None);
     let times = [
         i64::MIN,
         i64::MIN + 1,
@@ -298,7 +298,7 @@ fn the_ends_of_time_are_timestamps_like_any_other() {
 }
 
 #[test]
-fn a_store_says_what_it_is_and_refuses_all_once_closed() {
+fn a_store_states_its_capabilities_and_refuses_calls_once_closed() {
     let options = MemoryOptions {
         retention_ns: Some(5),
         max_bytes: Some(1 << 20),
@@ -369,7 +369,7 @@ fn a_full_store_names_each_refused_sample_and_takes_again_when_retention_makes_r
 }
 
 #[test]
-fn a_silent_tile_gives_its_memory_back() {
+fn an_idle_tile_frees_its_memory() {
     let options = MemoryOptions {
         retention_ns: Some(10 * SECOND),
         ..MemoryOptions::default()

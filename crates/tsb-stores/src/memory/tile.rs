@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::budget::Budget;
 use super::index::Index;
-use super::loose::Loose;
+use super::loose::LooseSamples;
 use super::rows::Rows;
 use crate::block::{Columns, GROUP, Sealer, max_bytes};
 use crate::store::Reason;
@@ -29,14 +29,14 @@ const NOTE: usize = 16;
 
 /// The store's state that a write needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Env<'a> {
+pub(super) struct TileContext<'a> {
     pub(super) budget: &'a Budget,
     /// Samples before this have expired; `i64::MIN` without retention.
     pub(super) cutoff: i64,
 }
 
 /// Receives refused samples: the index in the written run, and the reason.
-pub(super) type Refuse<'a> = dyn FnMut(usize, Reason) + 'a;
+pub(super) type OnRefused<'a> = dyn FnMut(usize, Reason) + 'a;
 
 /// Eight series, or the rest of a tile.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(super) struct Tile {
     rows: Rows,
     groups: Vec<Group>,
     /// `None` until the first loose sample.
-    loose: Option<Box<Loose>>,
+    loose: Option<Box<LooseSamples>>,
     sealed_bytes: usize,
     sealed_samples: usize,
 }
@@ -121,35 +121,35 @@ impl Tile {
         at: i64,
         column: usize,
         values: &[f64],
-        env: Env<'_>,
-        refuse: &mut Refuse<'_>,
+        context: TileContext<'_>,
+        refuse: &mut OnRefused<'_>,
     ) -> usize {
         let last = self.rows.last();
-        if at < env.cutoff {
+        if at < context.cutoff {
             refuse_all(values.len(), Reason::Expired, refuse);
             return 0;
         }
         if last.is_some_and(|last| at < last) {
-            return self.write_late(at, column, values, env, refuse);
+            return self.write_late(at, column, values, context, refuse);
         }
         if last != Some(at) {
             if values.len() * BROAD < self.len && !self.rows.continues(at) {
-                return self.write_loose(at, column, values, env, refuse);
+                return self.write_loose(at, column, values, context, refuse);
             }
-            if !self.make_room(env) {
+            if !self.make_room(context) {
                 refuse_all(values.len(), Reason::Full, refuse);
                 return 0;
             }
             self.rows.push(at);
         } else if self.rows.len() == 0 {
             // The row has expired meanwhile.
-            return self.write_loose(at, column, values, env, refuse);
+            return self.write_loose(at, column, values, context, refuse);
         }
         let row = self.rows.len() - 1;
         if self.is_above_loose(at) {
             self.rows.fill(row, column, values)
         } else {
-            self.write_row(row, at, column, values, env, refuse)
+            self.write_row(row, at, column, values, context, refuse)
         }
     }
 
@@ -160,9 +160,9 @@ impl Tile {
         at: i64,
         column: usize,
         value: f64,
-        env: Env<'_>,
+        context: TileContext<'_>,
     ) -> std::result::Result<usize, Reason> {
-        let is_loose = self.len > BROAD && at >= env.cutoff && !self.rows.continues(at);
+        let is_loose = self.len > BROAD && at >= context.cutoff && !self.rows.continues(at);
         if is_loose
             && self.rows.last().is_none_or(|last| at > last)
             && let Some(loose) = &mut self.loose
@@ -171,7 +171,7 @@ impl Tile {
             return Ok(0);
         }
         let mut refused = None;
-        let superseded = self.write(at, column, &[value], env, &mut |_, reason| refused = Some(reason));
+        let superseded = self.write(at, column, &[value], context, &mut |_, reason| refused = Some(reason));
         refused.map_or(Ok(superseded), Err)
     }
 
@@ -189,14 +189,14 @@ impl Tile {
         at: i64,
         column: usize,
         values: &[f64],
-        env: Env<'_>,
-        refuse: &mut Refuse<'_>,
+        context: TileContext<'_>,
+        refuse: &mut OnRefused<'_>,
     ) -> usize {
         let mut superseded = 0;
         for (index, value) in values.iter().enumerate() {
             let column = column + index;
             if self.is_loose(column, at) {
-                match self.put_loose(column, at, *value, env) {
+                match self.put_loose(column, at, *value, context) {
                     Ok(count) => superseded += count,
                     Err(reason) => refuse(index, reason),
                 }
@@ -208,22 +208,36 @@ impl Tile {
     }
 
     /// Writes samples older than the newest row.
-    fn write_late(&mut self, at: i64, column: usize, values: &[f64], env: Env<'_>, refuse: &mut Refuse<'_>) -> usize {
+    fn write_late(
+        &mut self,
+        at: i64,
+        column: usize,
+        values: &[f64],
+        context: TileContext<'_>,
+        refuse: &mut OnRefused<'_>,
+    ) -> usize {
         let Some(row) = self.rows.find(at) else {
-            return self.write_loose(at, column, values, env, refuse);
+            return self.write_loose(at, column, values, context, refuse);
         };
         if self.is_above_loose(at) {
             self.rows.fill(row, column, values)
         } else {
-            self.write_row(row, at, column, values, env, refuse)
+            self.write_row(row, at, column, values, context, refuse)
         }
     }
 
     /// Writes samples that fit no row.
-    fn write_loose(&mut self, at: i64, column: usize, values: &[f64], env: Env<'_>, refuse: &mut Refuse<'_>) -> usize {
+    fn write_loose(
+        &mut self,
+        at: i64,
+        column: usize,
+        values: &[f64],
+        context: TileContext<'_>,
+        refuse: &mut OnRefused<'_>,
+    ) -> usize {
         let mut superseded = 0;
         for (index, value) in values.iter().enumerate() {
-            match self.put_loose(column + index, at, *value, env) {
+            match self.put_loose(column + index, at, *value, context) {
                 Ok(count) => superseded += count,
                 Err(reason) => refuse(index, reason),
             }
@@ -240,12 +254,18 @@ impl Tile {
     }
 
     /// Adds a loose sample. Returns 1 if it replaced another, otherwise 0.
-    fn put_loose(&mut self, column: usize, at: i64, value: f64, env: Env<'_>) -> std::result::Result<usize, Reason> {
+    fn put_loose(
+        &mut self,
+        column: usize,
+        at: i64,
+        value: f64,
+        context: TileContext<'_>,
+    ) -> std::result::Result<usize, Reason> {
         if self.loose.is_none() {
-            if !env.budget.take(Loose::bytes(self.len, self.rows.capacity())) {
+            if !context.budget.take(LooseSamples::bytes(self.len, self.rows.capacity())) {
                 return Err(Reason::Full);
             }
-            let loose = Loose::new(self.len, self.rows.capacity(), self.seal_at);
+            let loose = LooseSamples::new(self.len, self.rows.capacity(), self.seal_at);
             self.loose = Some(Box::new(loose));
         }
         let Some(loose) = &mut self.loose else { return Ok(0) };
@@ -255,12 +275,12 @@ impl Tile {
         }
         let newest = loose.newest_of(column).max(self.rows.last().unwrap_or(i64::MIN));
         if loose.is_full(column) {
-            self.seal_loose(env)?;
+            self.seal_loose(context)?;
         }
         let superseded = if at > newest {
             0
         } else {
-            self.supersede_sealed(column, at, env)?
+            self.supersede_sealed(column, at, context)?
         };
         if let Some(loose) = &mut self.loose {
             loose.insert(column, at, value);
@@ -269,11 +289,11 @@ impl Tile {
     }
 
     /// Seals the open loose samples of the series that have many.
-    fn seal_loose(&mut self, env: Env<'_>) -> std::result::Result<(), Reason> {
+    fn seal_loose(&mut self, context: TileContext<'_>) -> std::result::Result<(), Reason> {
         let Some(loose) = &mut self.loose else { return Ok(()) };
         let ripe = loose.ripe();
         let worst = ripe.len() * max_bytes(self.rows.capacity(), 1);
-        if !env.budget.take(worst) {
+        if !context.budget.take(worst) {
             return Err(Reason::Full);
         }
         loose.touch();
@@ -287,13 +307,18 @@ impl Tile {
         });
         loose.sealed();
         self.sealed_bytes += used;
-        env.budget.settle(worst, used);
+        context.budget.adjust(worst, used);
         Ok(())
     }
 
     /// Notes that the sealed sample at `at`, if there is one, is replaced.
-    fn supersede_sealed(&mut self, column: usize, at: i64, env: Env<'_>) -> std::result::Result<usize, Reason> {
-        if !env.budget.take(NOTE) {
+    fn supersede_sealed(
+        &mut self,
+        column: usize,
+        at: i64,
+        context: TileContext<'_>,
+    ) -> std::result::Result<usize, Reason> {
+        if !context.budget.take(NOTE) {
             return Err(Reason::Full);
         }
         let group = &mut self.groups[column / GROUP];
@@ -313,7 +338,7 @@ impl Tile {
             held
         });
         if !found {
-            env.budget.give(NOTE);
+            context.budget.give(NOTE);
         }
         self.sealed_samples -= usize::from(found);
         Ok(usize::from(found))
@@ -322,21 +347,21 @@ impl Tile {
     /// Makes room for the next row. Returns false, without an effect, if the memory bound is
     /// reached.
     #[inline]
-    fn make_room(&mut self, env: Env<'_>) -> bool {
+    fn make_room(&mut self, context: TileContext<'_>) -> bool {
         if !self.rows.is_allocated() {
-            return env.budget.take(self.rows.bytes());
+            return context.budget.take(self.rows.bytes());
         }
-        self.rows.len() < self.seal_at || self.seal(env)
+        self.rows.len() < self.seal_at || self.seal(context)
     }
 
     /// Seals the open rows. Returns false, without an effect, if the memory bound is reached.
-    fn seal(&mut self, env: Env<'_>) -> bool {
+    fn seal(&mut self, context: TileContext<'_>) -> bool {
         let rows = self.rows.len();
         let middle = self.rows.boundary().unwrap_or(rows);
         let pieces = [0..middle, middle..rows];
         let room = pieces.iter().map(|piece| max_bytes(piece.len(), GROUP)).sum::<usize>();
         let worst = self.groups.len() * room;
-        if !env.budget.take(worst) {
+        if !context.budget.take(worst) {
             return false;
         }
         let before = self.sealed_bytes;
@@ -353,7 +378,7 @@ impl Tile {
         });
         self.rows.clear();
         self.seal_at = self.rows.capacity();
-        env.budget.settle(worst, self.sealed_bytes - before);
+        context.budget.adjust(worst, self.sealed_bytes - before);
         true
     }
 
@@ -379,7 +404,7 @@ impl Tile {
     }
 }
 
-fn refuse_all(count: usize, reason: Reason, refuse: &mut Refuse<'_>) {
+fn refuse_all(count: usize, reason: Reason, refuse: &mut OnRefused<'_>) {
     for index in 0..count {
         refuse(index, reason);
     }

@@ -5,10 +5,10 @@ use std::cell::RefCell;
 
 use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
-use super::Shared;
-use super::directory::Entry;
-use super::extent::{Extent, Tiles, Window};
-use super::tile::{Env, Tile};
+use super::SharedState;
+use super::directory::IdState;
+use super::extent::{Extent, TileRange, Tiles};
+use super::tile::{Tile, TileContext};
 use crate::error::{Error, Result};
 use crate::store::{Reason, Refusals};
 
@@ -21,8 +21,8 @@ const SCATTER_SPREAD: usize = 4;
 pub(super) type Superseded = usize;
 
 /// Writes a batch whose ids are all defined.
-pub(super) fn write(shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Superseded> {
-    let mut writer = Writer::new(shared);
+pub(super) fn write(shared: &SharedState, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Superseded> {
+    let mut writer = RunWriter::new(shared);
     match (batch.ids(), batch.times()) {
         (Ids::Range(first), Times::One(at)) => {
             writer.run(first.0, at.0, batch.values(), batch, &mut |index, reason| {
@@ -50,27 +50,27 @@ pub(super) fn bounds(ids: &[SeriesId]) -> (u32, u32) {
 }
 
 /// Writes runs, and keeps the lock of an extent from run to run.
-struct Writer<'a> {
-    shared: &'a Shared,
-    held: Option<(&'a Extent, Tiles<'a>)>,
+struct RunWriter<'a> {
+    shared: &'a SharedState,
+    locked: Option<(&'a Extent, Tiles<'a>)>,
     /// The tile written last; empty while no lock is held.
-    window: Window,
+    tile_range: TileRange,
     superseded: Superseded,
 }
 
-impl<'a> Writer<'a> {
-    fn new(shared: &'a Shared) -> Self {
+impl<'a> RunWriter<'a> {
+    fn new(shared: &'a SharedState) -> Self {
         Self {
             shared,
-            held: None,
-            window: Window::default(),
+            locked: None,
+            tile_range: TileRange::default(),
             superseded: 0,
         }
     }
 
     #[inline]
-    fn env(&self, at: i64) -> Env<'a> {
-        Env {
+    fn context(&self, at: i64) -> TileContext<'a> {
+        TileContext {
             budget: &self.shared.budget,
             cutoff: self.shared.clock.cutoff_at(at),
         }
@@ -86,7 +86,7 @@ impl<'a> Writer<'a> {
         batch: &Batch<'_>,
         refuse: &mut dyn FnMut(usize, Reason),
     ) -> Result<()> {
-        let env = self.env(at);
+        let context = self.context(at);
         let (mut done, mut lost) = (0, 0);
         while done < values.len() {
             let id = first + done as u32;
@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
             };
             let part = &values[done..];
             let part = &part[..rest.min(part.len())];
-            let superseded = tile.write(at, column, part, env, &mut |index, reason| {
+            let superseded = tile.write(at, column, part, context, &mut |index, reason| {
                 lost += 1;
                 refuse(done + index, reason);
             });
@@ -114,11 +114,11 @@ impl<'a> Writer<'a> {
     /// Writes one sample.
     #[inline]
     fn one(&mut self, id: u32, at: i64, value: f64, batch: &Batch<'_>) -> Result<std::result::Result<(), Reason>> {
-        let env = self.env(at);
+        let context = self.context(at);
         let Some((tile, column, _)) = self.tile(id, batch)? else {
             return Ok(Err(Reason::Full));
         };
-        match tile.write_one(at, column, value, env) {
+        match tile.write_one(at, column, value, context) {
             Ok(superseded) => self.superseded += superseded,
             Err(reason) => return Ok(Err(reason)),
         }
@@ -130,46 +130,46 @@ impl<'a> Writer<'a> {
     /// `None` if the memory bound allows no new extent.
     #[inline(always)]
     fn tile(&mut self, id: u32, batch: &Batch<'_>) -> Result<Option<(&mut Tile, usize, usize)>> {
-        if id.wrapping_sub(self.window.first) >= self.window.len && !self.hold(id, batch)? {
+        if id.wrapping_sub(self.tile_range.first) >= self.tile_range.len && !self.lock_extent(id, batch)? {
             return Ok(None);
         }
-        let column = id - self.window.first;
+        let column = id - self.tile_range.first;
         let tile = self
-            .held
+            .locked
             .as_mut()
-            .and_then(|(_, tiles)| tiles.get_mut(self.window.tile));
-        Ok(tile.map(|tile| (tile, column as usize, (self.window.len - column) as usize)))
+            .and_then(|(_, tiles)| tiles.get_mut(self.tile_range.tile));
+        Ok(tile.map(|tile| (tile, column as usize, (self.tile_range.len - column) as usize)))
     }
 
     /// Locks the extent of `id`. Returns false if the memory bound allows no new extent.
     #[cold]
-    fn hold(&mut self, id: u32, batch: &Batch<'_>) -> Result<bool> {
-        if let Some((extent, _)) = &self.held
+    fn lock_extent(&mut self, id: u32, batch: &Batch<'_>) -> Result<bool> {
+        if let Some((extent, _)) = &self.locked
             && extent.holds(id)
         {
-            self.window = extent.window(id);
+            self.tile_range = extent.tile_range(id);
             return Ok(true);
         }
-        self.window = Window::default();
-        self.held = None;
+        self.tile_range = TileRange::default();
+        self.locked = None;
         let shared = self.shared;
         let mut extent = shared.directory.extent_of(id);
         if extent.is_none() {
-            if shared.directory.entry(id) == Entry::Undefined {
+            if shared.directory.entry(id) == IdState::Undefined {
                 return Err(Error::UnknownSeries { id: SeriesId(id) });
             }
             shared.place(id, batch)?;
             extent = shared.directory.extent_of(id);
         }
         let Some(extent) = extent else { return Ok(false) };
-        self.held = Some((extent, extent.lock()?));
-        self.window = extent.window(id);
+        self.locked = Some((extent, extent.lock()?));
+        self.tile_range = extent.tile_range(id);
         Ok(true)
     }
 }
 
 /// Divides a batch into runs, in its own order.
-fn runs(writer: &mut Writer<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> Result<()> {
+fn runs(writer: &mut RunWriter<'_>, batch: &Batch<'_>, refused: &mut Refusals) -> Result<()> {
     let values = batch.values();
     let mut from = 0;
     while from < values.len() {
@@ -214,20 +214,20 @@ fn neighbours(ids: &[SeriesId], first: u32) -> impl Iterator<Item = &SeriesId> {
 
 /// A dense row, with one bit per place that says whether it was written.
 #[derive(Debug, Default)]
-struct Row {
+struct DenseRow {
     values: Vec<f64>,
     written: Vec<u64>,
 }
 
 thread_local! {
     // The dense row of the writing thread, which stays in that thread's cache.
-    static ROW: RefCell<Row> = RefCell::default();
+    static ROW: RefCell<DenseRow> = RefCell::default();
 }
 
 /// Sorts shuffled samples of one timestamp by id, by scattering them into a dense row, and writes
 /// the resulting runs.
 fn scatter(
-    writer: &mut Writer<'_>,
+    writer: &mut RunWriter<'_>,
     ids: &[SeriesId],
     at: i64,
     batch: &Batch<'_>,
@@ -268,7 +268,7 @@ fn scatter(
 
 /// Refuses the samples of a batch whose places were refused, including repeated ids.
 fn refuse_scattered(
-    writer: &mut Writer<'_>,
+    writer: &mut RunWriter<'_>,
     ids: &[SeriesId],
     low: u32,
     lost: &[(usize, Reason)],

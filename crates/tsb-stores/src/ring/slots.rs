@@ -6,7 +6,7 @@ use crate::store::TimeRange;
 
 /// The division of time into slots.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub(super) struct SlotGrid {
     slot_ns: i64,
     // in [2, MAX_SLOTS]
     slots: i64,
@@ -16,7 +16,7 @@ pub(super) struct Grid {
 /// as such, and not as a failed allocation.
 pub(super) const MAX_SLOTS: i64 = 1 << 27;
 
-impl Grid {
+impl SlotGrid {
     /// A grid of `retention_ns / slot_ns` slots; `None` if these are fewer than two, or too many.
     pub(super) fn new(slot_ns: i64, retention_ns: i64) -> Option<Self> {
         let slots = (slot_ns > 0).then(|| retention_ns / slot_ns)?;
@@ -54,7 +54,7 @@ impl Grid {
 
 /// The outcome of writing a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Put {
+pub(super) enum PutOutcome {
     /// Stored in an empty slot; `expired` older samples fell out of the ring.
     Stored { expired: u64 },
     /// Stored in the place of another sample of the same slot.
@@ -74,7 +74,7 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Empty slots; the newest is that of the first sample.
-    pub(super) fn new(grid: Grid, at: Timestamp) -> Self {
+    pub(super) fn new(grid: SlotGrid, at: Timestamp) -> Self {
         let mut places = vec![[0; 2]; grid.slots as usize];
         if let Some(place) = places.first_mut() {
             place[0] = grid.never_at(0);
@@ -86,10 +86,10 @@ impl Slots {
     }
 
     /// Writes one sample to its slot, overwriting what is there.
-    pub(super) fn put(&mut self, grid: Grid, at: Timestamp, value: f64) -> Put {
+    pub(super) fn put(&mut self, grid: SlotGrid, at: Timestamp, value: f64) -> PutOutcome {
         let slot = grid.slot_of(at);
         if self.newest.checked_sub(grid.slots).is_some_and(|gone| slot <= gone) {
-            return Put::TooOld;
+            return PutOutcome::TooOld;
         }
         let expired = if slot > self.newest {
             self.advance(grid, slot)
@@ -98,20 +98,20 @@ impl Slots {
         };
         let place = grid.place_of(slot);
         let Some(entry) = self.places.get_mut(place) else {
-            return Put::TooOld;
+            return PutOutcome::TooOld;
         };
         let was_taken = is_taken(grid, place, *entry);
         *entry = [at.0 as u64, value.to_bits()];
         if was_taken {
-            Put::Replaced
+            PutOutcome::Replaced
         } else {
-            Put::Stored { expired }
+            PutOutcome::Stored { expired }
         }
     }
 
     /// Makes `slot` the newest, and empties slots that are now a lap behind. Returns how many
     /// samples they held.
-    fn advance(&mut self, grid: Grid, slot: i64) -> u64 {
+    fn advance(&mut self, grid: SlotGrid, slot: i64) -> u64 {
         // The difference of two i64 in order always fits a u64.
         let passed = (slot.wrapping_sub(self.newest) as u64).min(grid.slots as u64) as i64;
         let mut expired = 0;
@@ -127,7 +127,7 @@ impl Slots {
     }
 
     /// The samples within `range`, in time order.
-    pub(super) fn samples(&self, grid: Grid, range: TimeRange) -> impl Iterator<Item = (Timestamp, f64)> + '_ {
+    pub(super) fn samples(&self, grid: SlotGrid, range: TimeRange) -> impl Iterator<Item = (Timestamp, f64)> + '_ {
         let lap = self.newest.saturating_sub(grid.slots - 1);
         let from = lap.max(grid.slot_of(range.start));
         let to = self.newest.min(grid.slot_of(range.end));
@@ -141,16 +141,16 @@ impl Slots {
     }
 
     /// The newest sample; the newest slot always has one.
-    pub(super) fn newest(&self, grid: Grid) -> Option<Timestamp> {
+    pub(super) fn newest(&self, grid: SlotGrid) -> Option<Timestamp> {
         self.get(grid, grid.place_of(self.newest)).map(|(at, _)| at)
     }
 
-    fn get(&self, grid: Grid, place: usize) -> Option<(Timestamp, f64)> {
+    fn get(&self, grid: SlotGrid, place: usize) -> Option<(Timestamp, f64)> {
         let entry = *self.places.get(place)?;
         is_taken(grid, place, entry).then(|| (Timestamp(entry[0] as i64), f64::from_bits(entry[1])))
     }
 }
 
-fn is_taken(grid: Grid, place: usize, entry: [u64; 2]) -> bool {
+fn is_taken(grid: SlotGrid, place: usize, entry: [u64; 2]) -> bool {
     entry[0] != grid.never_at(place)
 }

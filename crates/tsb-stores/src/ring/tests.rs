@@ -20,7 +20,7 @@ fn write(store: &RingStore, seconds: i64, value: f64) {
 }
 
 #[test]
-fn a_series_takes_what_mohawk_took() {
+fn a_series_takes_the_memory_that_mohawk_took() {
     let store = open(RingOptions::default());
     assert_eq!(store.stats().footprint.head_bytes, 0);
     write(&store, 1_700_000_000, 1.0);
@@ -103,7 +103,7 @@ fn the_ends_of_time_and_the_epoch_have_slots() {
 }
 
 #[test]
-fn a_full_ring_refuses_by_name_and_goes_on_with_what_it_has() {
+fn a_full_ring_refuses_new_series_and_keeps_the_others() {
     let store = open(RingOptions {
         max_bytes: 2 * 322_560,
         ..RingOptions::default()
@@ -119,7 +119,7 @@ fn a_full_ring_refuses_by_name_and_goes_on_with_what_it_has() {
 }
 
 #[test]
-fn a_retention_that_is_no_multiple_of_a_slot_claims_what_whole_slots_keep() {
+fn the_claimed_retention_is_rounded_down_to_whole_slots() {
     let store = open(RingOptions {
         slot_ns: 10 * SECOND,
         retention_ns: 25 * SECOND,
@@ -148,7 +148,7 @@ fn fewer_than_two_slots_or_too_many_is_no_ring() {
 }
 
 #[test]
-fn rows_are_consolidated_from_what_is_kept() {
+fn rows_are_consolidated_from_the_kept_samples() {
     let store = open(RingOptions::default());
     (0..10).for_each(|slot| write(&store, slot * 30, slot as f64));
     let resample = Resample {

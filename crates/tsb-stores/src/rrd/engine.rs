@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use tsb_rrd::{Ahead, KeptFile, RrdFile, Seen, Session, Stage};
+use tsb_rrd::{OpenFile, ReadAhead, Residency, RrdFile, Session, Stage};
 
 use crate::damage::Damage;
 use crate::error::{Error, Result};
@@ -11,50 +11,70 @@ use crate::error::{Error, Result};
 /// Our own engine or librrd. Callers must not use one path concurrently.
 pub(super) trait Engine: Debug + Send + Sync {
     /// Creates a file that takes updates after `start_s`.
-    fn create(&self, path: &Path, start_s: i64) -> Done<()>;
+    fn create(&self, path: &Path, start_s: i64) -> EngineResult<()>;
 
     /// Reads the newest update and row of an existing file.
-    fn look(&self, path: &Path, room: &mut Room) -> Done<Look>;
+    fn inspect(&self, path: &Path, buffers: &mut Buffers) -> EngineResult<FileSummary>;
 
     /// Applies updates (`time:value`) to a file, in one pass.
-    fn update(&self, path: &Path, kept: &mut Kept, room: &mut Room, readings: &[String]) -> Done<Pass>;
+    fn update(
+        &self,
+        path: &Path,
+        handle: &mut FileHandle,
+        buffers: &mut Buffers,
+        updates: &[String],
+    ) -> EngineResult<PassResult>;
 
     /// Starts reading, without waiting, what an update up to `until_s` will need of a file, as
     /// far as `stage` says. A descriptor opened for this is kept for the update.
-    fn ask(&self, stage: Stage, path: &Path, kept: &mut Kept, room: &mut Room, until_s: i64) -> Seen;
+    fn prefetch(
+        &self,
+        stage: Stage,
+        path: &Path,
+        handle: &mut FileHandle,
+        buffers: &mut Buffers,
+        until_s: i64,
+    ) -> Residency;
 
-    /// Drops the kept state of a file.
-    fn let_go(&self, kept: &mut Kept);
+    /// Closes the handle of a file.
+    fn release(&self, handle: &mut FileHandle);
 
     /// Appends the known rows of an archive that end in `[from_s, to_s)`.
-    fn rows(&self, path: &Path, kept: &mut Kept, room: &mut Room, ask: &Ask, into: &mut Vec<(i64, f64)>) -> Done<()>;
+    fn rows(
+        &self,
+        path: &Path,
+        handle: &mut FileHandle,
+        buffers: &mut Buffers,
+        range: &RowRange,
+        into: &mut Vec<(i64, f64)>,
+    ) -> EngineResult<()>;
 }
 
 /// The rows asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ask {
+pub(super) struct RowRange {
     pub(super) archive: usize,
     pub(super) from_s: i64,
     pub(super) to_s: i64,
 }
 
-/// The state of a file that is kept between calls.
+/// A file between two calls: closed, or open in one of three ways.
 #[derive(Debug, Default)]
-pub(super) enum Kept {
+pub(super) enum FileHandle {
     #[default]
-    Nothing,
-    Open(Box<KeptFile>),
+    Closed,
+    Open(Box<OpenFile>),
     /// Opened ahead for the next update, which closes it.
-    Ready(RrdFile),
-    Held(Box<tsb_rrd::Held>),
+    Prefetched(RrdFile),
+    Exclusive(Box<tsb_rrd::ExclusiveFile>),
 }
 
 /// Buffers of one call, reused by later ones.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct Buffers {
     pub(super) session: Session,
     /// Whether files were found in the page cache.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: ReadAhead,
     /// Texts of updates; only the first ones are in use.
     pub(super) texts: Vec<String>,
     /// The index in the batch of each text.
@@ -67,7 +87,7 @@ pub(super) struct Room {
 
 /// The contents of a file, as far as the store needs them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct FileSummary {
     /// The newest update, in microseconds since the epoch.
     pub(super) newest_us: i64,
     /// The end of the newest known row of the first archive.
@@ -76,7 +96,7 @@ pub(super) struct Look {
 
 /// The outcome of a pass.
 #[derive(Debug)]
-pub(super) struct Pass {
+pub(super) struct PassResult {
     /// Number of updates applied.
     pub(super) applied: usize,
     /// Why the next one was not applied.
@@ -99,16 +119,16 @@ pub(super) enum Stop {
 
 /// The error of an engine's call.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum EngineError {
     /// Another process has locked the file: try again.
     Locked,
     /// A retry would fail as well.
-    Ended(Ended),
+    Final(FinalError),
 }
 
 /// An error that a retry would not cure.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum FinalError {
     /// This file is damaged, missing or unreadable. Other files are not affected.
     Damaged(Box<Damage>),
     /// The header is valid, but differs from the store's layout: either this file's header is
@@ -118,7 +138,7 @@ pub(super) enum Ended {
     Failed(Error),
 }
 
-impl Ended {
+impl FinalError {
     /// The damage of a file that was sound before; `Err` for an error of the whole store.
     pub(super) fn damage(self) -> Result<Damage> {
         match self {
@@ -141,15 +161,15 @@ impl Ended {
 }
 
 /// The result of an engine's call.
-pub(super) type Done<T> = std::result::Result<T, Trouble>;
+pub(super) type EngineResult<T> = std::result::Result<T, EngineError>;
 
-/// An error about a file, as [`Trouble`].
+/// An error about a file, as [`EngineError`].
 pub(super) fn failed(
     action: &str,
     path: &Path,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> Trouble {
-    Trouble::Ended(Ended::Failed(failure(action, path, source)))
+) -> EngineError {
+    EngineError::Final(FinalError::Failed(failure(action, path, source)))
 }
 
 /// An error about a file, as the store's error.
@@ -161,18 +181,22 @@ pub(super) fn failure(action: &str, path: &Path, source: impl Into<Box<dyn std::
 }
 
 /// Repeats a call while another process has the file locked, as long as `wait` returns true.
-pub(super) fn retried<T>(
+pub(super) fn retry_while_locked<T>(
     path: &Path,
     mut wait: impl FnMut() -> bool,
-    mut call: impl FnMut() -> Done<T>,
-) -> std::result::Result<T, Ended> {
+    mut call: impl FnMut() -> EngineResult<T>,
+) -> std::result::Result<T, FinalError> {
     loop {
         match call() {
             Ok(done) => return Ok(done),
-            Err(Trouble::Ended(ended)) => return Err(ended),
-            Err(Trouble::Locked) if wait() => {}
-            Err(Trouble::Locked) => {
-                return Err(Ended::Failed(failure("lock", path, "another process holds its lock")));
+            Err(EngineError::Final(error)) => return Err(error),
+            Err(EngineError::Locked) if wait() => {}
+            Err(EngineError::Locked) => {
+                return Err(FinalError::Failed(failure(
+                    "lock",
+                    path,
+                    "another process holds its lock",
+                )));
             }
         }
     }

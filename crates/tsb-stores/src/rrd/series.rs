@@ -5,17 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Timestamp};
-use tsb_rrd::{Seen, Stage};
+use tsb_rrd::{Residency, Stage};
 
-use super::engine::{Ask, Ended, Engine, Kept, Pass, Room, Stop, Trouble, retried};
-use super::patience;
-use super::reading::{Micros, write};
+use super::engine::{
+    Buffers, Engine, EngineError, FileHandle, FinalError, PassResult, RowRange, Stop, retry_while_locked,
+};
+use super::lock_timeout;
+use super::update_text::{Micros, write_update};
 use crate::damage::{Damage, DamageLog};
 use crate::error::{Error, Result};
 use crate::store::{Derivation, Reason, Refusals};
 
 /// The parts of the store that a series uses.
-pub(super) struct Site<'a> {
+pub(super) struct SeriesContext<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) derivation: Derivation,
     pub(super) clock: &'a MonotonicClock,
@@ -29,7 +31,7 @@ pub(super) struct Site<'a> {
 #[derive(Debug)]
 pub(super) struct Series {
     path: PathBuf,
-    kept: Kept,
+    handle: FileHandle,
     // The newest update in the file; `None` if there is no file, or it is damaged.
     newest: Option<Micros>,
     // The end of the newest known row of the first archive.
@@ -41,9 +43,9 @@ pub(super) struct Series {
 
 /// The result of opening the file of a series.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FileStatus {
     /// There is no file yet.
-    Nothing,
+    Absent,
     /// A sound file.
     Sound,
     /// A damaged file.
@@ -58,52 +60,58 @@ impl Series {
     ///
     /// # Errors
     /// Errors that concern more than this file.
-    pub(super) fn look(site: &Site<'_>, path: PathBuf, room: &mut Room) -> Result<(Self, Found)> {
+    pub(super) fn inspect(
+        context: &SeriesContext<'_>,
+        path: PathBuf,
+        buffers: &mut Buffers,
+    ) -> Result<(Self, FileStatus)> {
         let mut series = Self {
-            kept: Kept::Nothing,
+            handle: FileHandle::Closed,
             newest: None,
             row_s: None,
             is_damaged: false,
             path,
         };
         let found = match series.path.try_exists() {
-            Ok(false) => Found::Nothing,
-            _ => series.read_head(site, room)?,
+            Ok(false) => FileStatus::Absent,
+            _ => series.read_header(context, buffers)?,
         };
-        series.is_damaged = matches!(found, Found::Damaged(_) | Found::Foreign(..));
+        series.is_damaged = matches!(found, FileStatus::Damaged(_) | FileStatus::Foreign(..));
         Ok((series, found))
     }
 
     /// Reads the state of an existing file.
-    fn read_head(&mut self, site: &Site<'_>, room: &mut Room) -> Result<Found> {
-        match retried(&self.path, patience(site.clock), || site.engine.look(&self.path, room)) {
-            Ok(look) => {
-                self.newest = Some(Micros(look.newest_us));
-                self.row_s = look.row_s;
-                Ok(Found::Sound)
+    fn read_header(&mut self, context: &SeriesContext<'_>, buffers: &mut Buffers) -> Result<FileStatus> {
+        match retry_while_locked(&self.path, lock_timeout(context.clock), || {
+            context.engine.inspect(&self.path, buffers)
+        }) {
+            Ok(summary) => {
+                self.newest = Some(Micros(summary.newest_us));
+                self.row_s = summary.row_s;
+                Ok(FileStatus::Sound)
             }
-            Err(Ended::Damaged(damage)) => Ok(Found::Damaged(*damage)),
-            Err(Ended::Foreign(damage, error)) => Ok(Found::Foreign(*damage, error)),
-            Err(Ended::Failed(error)) => Err(error),
+            Err(FinalError::Damaged(damage)) => Ok(FileStatus::Damaged(*damage)),
+            Err(FinalError::Foreign(damage, error)) => Ok(FileStatus::Foreign(*damage, error)),
+            Err(FinalError::Failed(error)) => Err(error),
         }
     }
 
     /// Whether the file can be used. A damaged file is checked again, since it may have been
     /// replaced.
-    fn is_usable(&mut self, site: &Site<'_>, room: &mut Room) -> Result<bool> {
-        if self.is_damaged && matches!(self.read_head(site, room)?, Found::Sound) {
+    fn is_usable(&mut self, context: &SeriesContext<'_>, buffers: &mut Buffers) -> Result<bool> {
+        if self.is_damaged && matches!(self.read_header(context, buffers)?, FileStatus::Sound) {
             self.is_damaged = false;
-            site.files.fetch_add(1, Ordering::Relaxed);
+            context.files.fetch_add(1, Ordering::Relaxed);
         }
         Ok(!self.is_damaged)
     }
 
-    /// Notes that the file has become unusable, and drops its kept state.
-    fn note_damage(&mut self, site: &Site<'_>, damage: Damage) {
-        site.engine.let_go(&mut self.kept);
+    /// Notes that the file has become unusable, and closes its handle.
+    fn note_damage(&mut self, context: &SeriesContext<'_>, damage: Damage) {
+        context.engine.release(&mut self.handle);
         (self.newest, self.row_s, self.is_damaged) = (None, None, true);
-        site.files.fetch_sub(1, Ordering::Relaxed);
-        site.damage.note(damage);
+        context.files.fetch_sub(1, Ordering::Relaxed);
+        context.damage.note(damage);
     }
 
     /// The newest timestamp that a raw query would return.
@@ -112,23 +120,29 @@ impl Series {
     }
 
     /// The newest update in the file, in whole microseconds.
-    pub(super) fn newest_reading(&self) -> Option<Timestamp> {
+    pub(super) fn newest_update(&self) -> Option<Timestamp> {
         self.newest.map(|at| Timestamp(at.0.saturating_mul(1_000)))
     }
 
     /// Starts reading what a write up to `until` will need.
-    pub(super) fn ask(&mut self, site: &Site<'_>, stage: Stage, until: Timestamp, room: &mut Room) -> Seen {
+    pub(super) fn prefetch(
+        &mut self,
+        context: &SeriesContext<'_>,
+        stage: Stage,
+        until: Timestamp,
+        buffers: &mut Buffers,
+    ) -> Residency {
         if self.newest.is_none() {
-            return Seen::Nothing;
+            return Residency::NotProbed;
         }
-        let Self { path, kept, .. } = self;
-        site.engine.ask(stage, path, kept, room, until.as_secs())
+        let Self { path, handle, .. } = self;
+        context.engine.prefetch(stage, path, handle, buffers, until.as_secs())
     }
 
     /// Closes a descriptor that was opened ahead for a write that did not happen.
-    pub(super) fn unready(&mut self) {
-        if let Kept::Ready(_) = self.kept {
-            self.kept = Kept::Nothing;
+    pub(super) fn close_prefetched(&mut self) {
+        if let FileHandle::Prefetched(_) = self.handle {
+            self.handle = FileHandle::Closed;
         }
     }
 
@@ -136,25 +150,25 @@ impl Series {
     /// Returns how many were accepted; the others are refused.
     pub(super) fn write(
         &mut self,
-        site: &Site<'_>,
+        context: &SeriesContext<'_>,
         batch: &Batch<'_>,
         indexes: impl Iterator<Item = usize>,
-        room: &mut Room,
+        buffers: &mut Buffers,
         refused: &mut Refusals,
     ) -> Result<usize> {
-        if !self.is_usable(site, room)? {
+        if !self.is_usable(context, buffers)? {
             indexes.for_each(|index| refused.push(index, Reason::Damaged));
             return Ok(0);
         }
-        let mut texts = std::mem::take(&mut room.texts);
-        let mut taken = std::mem::take(&mut room.indexes);
-        let first = self.admit(site, batch, indexes, &mut texts, &mut taken, refused);
+        let mut texts = std::mem::take(&mut buffers.texts);
+        let mut taken = std::mem::take(&mut buffers.indexes);
+        let first = self.admit(context, batch, indexes, &mut texts, &mut taken, refused);
         let result = match first {
             None => Ok(0),
-            Some(first) => self.apply(site, first, room, &texts, &taken, refused),
+            Some(first) => self.apply(context, first, buffers, &texts, &taken, refused),
         };
-        room.texts = texts;
-        room.indexes = taken;
+        buffers.texts = texts;
+        buffers.indexes = taken;
         result
     }
 
@@ -166,7 +180,7 @@ impl Series {
     )]
     fn admit(
         &self,
-        site: &Site<'_>,
+        context: &SeriesContext<'_>,
         batch: &Batch<'_>,
         indexes: impl Iterator<Item = usize>,
         texts: &mut Vec<String>,
@@ -185,7 +199,7 @@ impl Series {
             let admitted = Micros::of(batch.time(index))
                 .ok_or(Reason::Unrepresentable)
                 .and_then(|at| in_order(newest, at).map(|()| at))
-                .and_then(|at| write(text, at, value, site.derivation).map(|()| at));
+                .and_then(|at| write_update(text, at, value, context.derivation).map(|()| at));
             match admitted {
                 Ok(at) => {
                     newest = Some(at);
@@ -204,31 +218,31 @@ impl Series {
     )]
     fn apply(
         &mut self,
-        site: &Site<'_>,
+        context: &SeriesContext<'_>,
         first: Micros,
-        room: &mut Room,
+        buffers: &mut Buffers,
         texts: &[String],
         taken: &[usize],
         refused: &mut Refusals,
     ) -> Result<usize> {
         if self.newest.is_none() {
-            self.create(site, first)?;
+            self.create(context, first)?;
         }
         let mut accepted = 0;
         // A refused update ends a pass; the updates after it take another pass.
         let mut done = 0;
         while done < taken.len() {
-            let pass = match self.pass(site, room, &texts[done..taken.len()]) {
+            let pass = match self.pass(context, buffers, &texts[done..taken.len()]) {
                 Ok(pass) => pass,
-                Err(ended) => {
-                    self.note_damage(site, ended.damage()?);
+                Err(error) => {
+                    self.note_damage(context, error.damage()?);
                     for &index in &taken[done..] {
                         refused.push(index, Reason::Damaged);
                     }
                     break;
                 }
             };
-            let Pass {
+            let PassResult {
                 applied,
                 stopped,
                 newest_us,
@@ -252,21 +266,26 @@ impl Series {
         Ok(accepted)
     }
 
-    fn pass(&mut self, site: &Site<'_>, room: &mut Room, texts: &[String]) -> std::result::Result<Pass, Ended> {
-        let Self { path, kept, .. } = self;
-        retried(path, patience(site.clock), || {
-            let result = site.engine.update(path, kept, room, texts);
-            if matches!(result, Err(Trouble::Ended(_))) {
-                // After an error the kept state may be wrong: drop it, and read the file next
+    fn pass(
+        &mut self,
+        context: &SeriesContext<'_>,
+        buffers: &mut Buffers,
+        texts: &[String],
+    ) -> std::result::Result<PassResult, FinalError> {
+        let Self { path, handle, .. } = self;
+        retry_while_locked(path, lock_timeout(context.clock), || {
+            let result = context.engine.update(path, handle, buffers, texts);
+            if matches!(result, Err(EngineError::Final(_))) {
+                // After an error the open handle may be stale: close it, and read the file next
                 // time.
-                site.engine.let_go(kept);
+                context.engine.release(handle);
             }
             result
         })
     }
 
     /// Creates the file, which starts one second before its first update.
-    fn create(&mut self, site: &Site<'_>, first: Micros) -> Result<()> {
+    fn create(&mut self, context: &SeriesContext<'_>, first: Micros) -> Result<()> {
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).map_err(|source| crate::error::Error::Backend {
                 action: format!("make folder {}", folder.display()),
@@ -274,35 +293,35 @@ impl Series {
             })?;
         }
         let start_s = first.seconds() - 1;
-        let created = retried(&self.path, patience(site.clock), || {
-            site.engine.create(&self.path, start_s)
+        let created = retry_while_locked(&self.path, lock_timeout(context.clock), || {
+            context.engine.create(&self.path, start_s)
         });
-        created.map_err(Ended::error)?;
+        created.map_err(FinalError::error)?;
         self.newest = Some(Micros(start_s * 1_000_000));
-        site.files.fetch_add(1, Ordering::Relaxed);
+        context.files.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// Appends the known rows asked for.
     pub(super) fn read(
         &mut self,
-        site: &Site<'_>,
-        room: &mut Room,
-        ask: &Ask,
+        context: &SeriesContext<'_>,
+        buffers: &mut Buffers,
+        range: &RowRange,
         into: &mut Vec<(i64, f64)>,
     ) -> Result<()> {
-        if !self.is_usable(site, room)? || self.newest.is_none() {
+        if !self.is_usable(context, buffers)? || self.newest.is_none() {
             return Ok(());
         }
-        let Self { path, kept, .. } = self;
+        let Self { path, handle, .. } = self;
         let before = into.len();
-        let read = retried(path, patience(site.clock), || {
+        let read = retry_while_locked(path, lock_timeout(context.clock), || {
             into.truncate(before);
-            site.engine.rows(path, kept, room, ask, into)
+            context.engine.rows(path, handle, buffers, range, into)
         });
-        if let Err(ended) = read {
+        if let Err(error) = read {
             into.truncate(before);
-            self.note_damage(site, ended.damage()?);
+            self.note_damage(context, error.damage()?);
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ fn a_file_that_rrdtool_replaced_is_opened_anew() {
 fn a_file_locked_by_another_process_is_waited_for_and_then_an_error() {
     if Command::new("python3").arg("--version").output().is_err() {
         // Locks of one process never exclude each other: this takes a second one.
-        assert!(patience(&MonotonicClock::new())());
+        assert!(lock_timeout(&MonotonicClock::new())());
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ fn no_more_files_stay_open_than_allowed() {
 }
 
 /// Has no file of a folder in memory, where the medium can do that.
-fn chill(folder: &Path) {
+fn evict(folder: &Path) {
     rustix::fs::syncfs(File::open(folder).unwrap()).unwrap();
     for entry in std::fs::read_dir(folder).unwrap() {
         let file = File::open(entry.unwrap().path()).unwrap();
@@ -238,7 +238,7 @@ fn chill(folder: &Path) {
 #[test]
 fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
     let (cold, warm) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // Some descriptors are kept, others are opened ahead.
+    // Some descriptors stay open, others are opened ahead.
     let of = |folder: &Path| {
         let options = RrdOptions {
             max_open: 40,
@@ -253,7 +253,7 @@ fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
     for tick in 0..8 {
         let values: Vec<f64> = (0..300).map(|id| f64::from(id * 7 + tick)).collect();
         let at = Timestamp::from_secs(START + i64::from(tick) * 10);
-        chill(cold.path());
+        evict(cold.path());
         for store in [&chilled, &control] {
             let ack = store.write_all(&Batch::tick(SeriesId(0), at, &values)).unwrap();
             assert_eq!(ack.accepted, 300);
@@ -266,7 +266,7 @@ fn cold_files_of_a_batch_are_read_ahead_and_get_the_same_bytes() {
     // One that cannot be written costs its own sample, and what was opened for it is closed.
     let before = open_files(cold.path());
     std::fs::write(cold.path().join("s150.rrd"), "no RRD file").unwrap();
-    chill(cold.path());
+    evict(cold.path());
     let values = vec![1.0; 300];
     let at = Timestamp::from_secs(START + 100);
     let mut refused = Refusals::new();

@@ -57,7 +57,7 @@ mod tests {
     use crate::store::Refusals;
 
     #[test]
-    fn every_layout_says_its_series_and_nothing_is_changed() {
+    fn the_series_of_every_layout_are_listed_without_changing_the_file() {
         let dir = tempfile::tempdir().unwrap();
         for (layout, labels) in [(Layout::Ticks, true), (Layout::Rows, true), (Layout::Mohawk, false)] {
             let path = dir.path().join(format!("{layout:?}.db"));

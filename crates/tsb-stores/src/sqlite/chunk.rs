@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tsb_core::bytes::{BytesError, Fault, Reader, cut, varint};
 
-use crate::block::{Block, Columns, Held, MAX_ROWS, Parts, Receiver, Sealer, each_cluster};
+use crate::block::{Block, Columns, MAX_ROWS, Part, PartData, Receiver, Sealer, merge_overlaps};
 
 const VERSION: u8 = 1;
 /// Bytes of the checksum at the start.
@@ -27,14 +27,14 @@ const WHOLE_MAXIMUM: u8 = 8;
 
 /// The values that the next directory entry is encoded against.
 #[derive(Clone, Copy, Debug, Default)]
-struct Before {
+struct PreviousEntry {
     end: i64,
     step: i64,
     maximum: f64,
     whole: i64,
 }
 
-impl Before {
+impl PreviousEntry {
     fn follow(&mut self, start: i64, end: i64, rows: usize, maximum: f64) {
         if rows > 1 {
             self.step = end.wrapping_sub(start) / (rows as i64 - 1);
@@ -62,16 +62,16 @@ fn whole(value: f64) -> Option<i64> {
 pub(super) struct Packer {
     sealer: Box<Sealer>,
     columns: Box<Columns>,
-    body: Body,
+    body: OpenChunk,
     out: Vec<u8>,
 }
 
 /// A chunk that is being built.
 #[derive(Debug, Default)]
-struct Body {
+struct OpenChunk {
     directory: Vec<u8>,
     blocks: Vec<u8>,
-    before: Before,
+    before: PreviousEntry,
     count: u64,
     samples: u64,
 }
@@ -84,15 +84,15 @@ pub(super) struct Packed<'a> {
 }
 
 impl Packer {
-    /// Encodes the samples of a series; `held` must be sorted by start. `None` if there are no
+    /// Encodes the samples of a series; `parts` must be sorted by start. `None` if there are no
     /// samples.
-    pub(super) fn pack(&mut self, held: &[Held]) -> Option<Packed<'_>> {
+    pub(super) fn pack(&mut self, parts: &[Part]) -> Option<Packed<'_>> {
         self.body.clear();
         let mut filler = Filler {
             body: &mut self.body,
             sealer: &mut self.sealer,
         };
-        let _ = each_cluster(held, &mut self.columns, &mut filler);
+        let _ = merge_overlaps(parts, &mut self.columns, &mut filler);
         if self.body.count == 0 {
             return None;
         }
@@ -110,11 +110,11 @@ impl Packer {
     }
 }
 
-impl Body {
+impl OpenChunk {
     fn clear(&mut self) {
         self.directory.clear();
         self.blocks.clear();
-        (self.before, self.count, self.samples) = (Before::default(), 0, 0);
+        (self.before, self.count, self.samples) = (PreviousEntry::default(), 0, 0);
     }
 
     fn add(&mut self, block: &Block, column: usize, maximum: f64) {
@@ -162,7 +162,7 @@ impl Body {
 
 /// Adds parts to a chunk.
 struct Filler<'a> {
-    body: &'a mut Body,
+    body: &'a mut OpenChunk,
     sealer: &'a mut Sealer,
 }
 
@@ -178,18 +178,18 @@ impl Filler<'_> {
 }
 
 impl Receiver for Filler<'_> {
-    fn single(&mut self, held: &Held, columns: &mut Columns) -> ControlFlow<()> {
-        match &held.parts {
-            Parts::Sealed(block, column) if block.is_full(*column) && !held.maximum.is_nan() => {
-                self.body.add(block, *column, held.maximum);
+    fn single(&mut self, part: &Part, columns: &mut Columns) -> ControlFlow<()> {
+        match &part.data {
+            PartData::Sealed(block, column) if block.is_full(*column) && !part.maximum.is_nan() => {
+                self.body.add(block, *column, part.maximum);
             }
-            Parts::Sealed(block, column) => {
+            PartData::Sealed(block, column) => {
                 let (times, values) = block.read(*column, columns);
                 self.seal(times, values);
             }
-            Parts::Open(times, values) => self.seal(times, values),
+            PartData::Open(times, values) => self.seal(times, values),
             // Only a consolidating query asks for this.
-            Parts::Maximum(_) => {}
+            PartData::Maximum(_) => {}
         }
         ControlFlow::Continue(())
     }
@@ -206,7 +206,7 @@ pub(super) fn take(
     bytes: &Arc<[u8]>,
     (start, end): (i64, i64),
     rank: u64,
-    into: &mut Vec<Held>,
+    into: &mut Vec<Part>,
 ) -> Result<(), &'static str> {
     let mut rest = &bytes[..];
     let sum = cut(&mut rest).ok_or("a chunk is cut off")?;
@@ -224,11 +224,11 @@ fn take_blocks(
     rest: &[u8],
     (start, end): (i64, i64),
     rank: u64,
-    into: &mut Vec<Held>,
+    into: &mut Vec<Part>,
 ) -> Result<(), BytesError> {
     let mut cursor = Reader::new(rest);
     let count = cursor.varint()?;
-    let mut before = Before::default();
+    let mut before = PreviousEntry::default();
     let (mut from, first) = (0u64, into.len());
     for _ in 0..count {
         let entry = entry(&mut cursor, &mut before)?;
@@ -236,12 +236,12 @@ fn take_blocks(
             let from = u32::try_from(from).map_err(|_| cursor.error(Fault::TooLarge))?;
             let place = (from, entry.len);
             let block = Block::of_shared(bytes, place, (entry.start, entry.end), entry.rows);
-            into.push(Held {
+            into.push(Part {
                 start: entry.start,
                 end: entry.end,
                 rank,
                 maximum: entry.maximum,
-                parts: Parts::Sealed(block, 0),
+                data: PartData::Sealed(block, 0),
             });
         }
         from += u64::from(entry.len);
@@ -251,8 +251,8 @@ fn take_blocks(
         return Err(cursor.error(Fault::Invalid));
     }
     let data = (bytes.len() - cursor.rest().len()) as u32;
-    for held in &mut into[first..] {
-        let Parts::Sealed(block, _) = &mut held.parts else {
+    for part in &mut into[first..] {
+        let PartData::Sealed(block, _) = &mut part.data else {
             continue;
         };
         block.shift(data);
@@ -272,7 +272,7 @@ struct Entry {
     maximum: f64,
 }
 
-fn entry(cursor: &mut Reader<'_>, before: &mut Before) -> Result<Entry, BytesError> {
+fn entry(cursor: &mut Reader<'_>, before: &mut PreviousEntry) -> Result<Entry, BytesError> {
     let flags = cursor.byte()?;
     let rows = usize::from(cursor.byte()?) + 1;
     let start = if flags & FOLLOWS == 0 {
@@ -308,48 +308,48 @@ fn entry(cursor: &mut Reader<'_>, before: &mut Before) -> Result<Entry, BytesErr
 mod tests {
     use super::*;
 
-    fn open(times: impl IntoIterator<Item = i64>, value: impl Fn(i64) -> f64) -> Held {
+    fn open(times: impl IntoIterator<Item = i64>, value: impl Fn(i64) -> f64) -> Part {
         let times: Vec<i64> = times.into_iter().collect();
         let values = times.iter().map(|at| value(*at)).collect();
-        Held {
+        Part {
             start: times[0],
             end: times[times.len() - 1],
             rank: 0,
             maximum: f64::NAN,
-            parts: Parts::Open(times, values),
+            data: PartData::Open(times, values),
         }
     }
 
     type Samples = Vec<(i64, f64)>;
 
     fn read(bytes: &[u8]) -> Result<(usize, Samples), &'static str> {
-        let (mut held, mut samples) = (Vec::new(), Vec::new());
-        take(&Arc::from(bytes), (i64::MIN, i64::MAX), 3, &mut held)?;
+        let (mut parts, mut samples) = (Vec::new(), Vec::new());
+        take(&Arc::from(bytes), (i64::MIN, i64::MAX), 3, &mut parts)?;
         let mut columns = Columns::default();
-        for held in &held {
-            let Parts::Sealed(block, column) = &held.parts else {
+        for part in &parts {
+            let PartData::Sealed(block, column) = &part.data else {
                 panic!("only blocks come from a chunk")
             };
             let (times, values) = block.read(*column, &mut columns);
-            assert_eq!((held.start, held.end), (times[0], times[times.len() - 1]));
+            assert_eq!((part.start, part.end), (times[0], times[times.len() - 1]));
             let most = values.iter().copied().fold(f64::NAN, f64::max);
-            assert_eq!(held.maximum.to_bits(), most.to_bits());
+            assert_eq!(part.maximum.to_bits(), most.to_bits());
             samples.extend(times.iter().copied().zip(values.iter().copied()));
         }
-        Ok((held.len(), samples))
+        Ok((parts.len(), samples))
     }
 
     #[test]
     fn parts_come_back_as_blocks_in_order() {
         let steady = open((0..600).map(|tick| tick * 1000), |at| (at / 7) as f64);
         let uneven = open([700_001, 700_003, 900_000], |at| at as f64 / 100.0);
-        let overlapping = Held {
+        let overlapping = Part {
             rank: 9,
             ..open([900_000, i64::MAX - 1], |_| f64::INFINITY)
         };
         let mut packer = Packer::default();
-        let held = [steady, uneven, overlapping];
-        let packed = packer.pack(&held).unwrap();
+        let parts = [steady, uneven, overlapping];
+        let packed = packer.pack(&parts).unwrap();
         assert_eq!(packed.samples, 604);
         let (blocks, samples) = read(packed.bytes).unwrap();
         assert_eq!(blocks, 4);
@@ -374,10 +374,10 @@ mod tests {
             }
             let sum = crc32fast::hash(&forged[HEAD..]).to_le_bytes();
             forged[..HEAD].copy_from_slice(&sum);
-            let mut held = Vec::new();
-            if take(&Arc::from(forged.as_slice()), (i64::MIN, i64::MAX), 0, &mut held).is_ok() {
-                for held in &held {
-                    if let Parts::Sealed(block, column) = &held.parts {
+            let mut parts = Vec::new();
+            if take(&Arc::from(forged.as_slice()), (i64::MIN, i64::MAX), 0, &mut parts).is_ok() {
+                for part in &parts {
+                    if let PartData::Sealed(block, column) = &part.data {
                         let (times, values) = block.read(*column, &mut columns);
                         assert_eq!(times.len(), values.len());
                     }

@@ -12,14 +12,14 @@ pub struct Commits {
     /// The longest checkpoint, in nanoseconds.
     pub worst_checkpoint_ns: u64,
     /// The longest commit, with the work that followed it.
-    pub worst: Worst,
+    pub worst: LongestCommit,
     /// The largest size of the write-ahead log, in bytes.
     pub journal_bytes: u64,
 }
 
 /// The longest commit and its parts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Worst {
+pub struct LongestCommit {
     /// All of it, in nanoseconds.
     pub total_ns: u64,
     /// Writing rows of the log and of series, in nanoseconds.
@@ -29,12 +29,12 @@ pub struct Worst {
     /// The checkpoint after it, in nanoseconds.
     pub checkpoint_ns: u64,
     /// Beginning a new generation after it, in nanoseconds.
-    pub turn_ns: u64,
+    pub rotation_ns: u64,
 }
 
 impl Commits {
     /// Adds a commit.
-    pub(super) fn note(&mut self, one: Worst, journal_bytes: u64) {
+    pub(super) fn note(&mut self, one: LongestCommit, journal_bytes: u64) {
         self.count += 1;
         self.total_ns += one.total_ns;
         self.checkpoints += u64::from(one.checkpoint_ns > 0);

@@ -12,7 +12,7 @@ use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 use super::lock::{Lock, real_path};
-use super::wal::{Found, Wal, Witness};
+use super::wal::{FoundLog, Wal, Witness};
 use super::{SqliteOptions, Synchronous};
 use crate::damage::Damage;
 use crate::disk;
@@ -41,7 +41,7 @@ pub(super) struct Database {
     /// Whether the file was empty.
     pub(super) is_new: bool,
     /// The state of the write-ahead log before SQLite opened it.
-    found: Found,
+    found: FoundLog,
     lock: Mutex<Option<Lock>>,
 }
 
@@ -64,11 +64,11 @@ impl Database {
         }
         let (path, lock, found) = if options.vfs.is_some() {
             // A VFS of its own, used only in tests: there is no real file to lock.
-            (path.to_owned(), None, Found::default())
+            (path.to_owned(), None, FoundLog::default())
         } else {
             let path = real_path(path);
             let lock = Lock::take(&path)?;
-            let found = Found::look(&path, lock.file()).map_err(|error| Error::Backend {
+            let found = FoundLog::inspect(&path, lock.file()).map_err(|error| Error::Backend {
                 action: format!("read the log of {}", path.display()),
                 source: error.into(),
             })?;
@@ -86,7 +86,7 @@ impl Database {
             return Err(database.refusal("the file cannot be written; a copy of it can be read"));
         }
         database.is_new = database.identify(&writer, schema)?;
-        database.settle(&writer, options, schema)?;
+        database.configure(&writer, options, schema)?;
         Ok((database, writer))
     }
 
@@ -96,7 +96,7 @@ impl Database {
             path: path.to_owned(),
             vfs: None,
             is_new: false,
-            found: Found::default(),
+            found: FoundLog::default(),
             lock: Mutex::new(None),
         };
         let reader = database.reader()?;
@@ -157,7 +157,7 @@ impl Database {
         Ok(false)
     }
 
-    fn settle(&self, writer: &Connection, options: &SqliteOptions, schema: &Schema) -> Result<()> {
+    fn configure(&self, writer: &Connection, options: &SqliteOptions, schema: &Schema) -> Result<()> {
         let synchronous = match options.synchronous {
             Synchronous::Normal => "NORMAL",
             // EXTRA also syncs the removal of a rollback journal: a journal that came back after
@@ -263,14 +263,14 @@ impl Database {
 
     /// Bytes of the write-ahead log.
     pub(super) fn journal_bytes(&self) -> u64 {
-        let journal = beside(&self.path, "-wal");
+        let journal = with_suffix(&self.path, "-wal");
         fs::metadata(journal).map_or(0, |metadata| metadata.len())
     }
 
     /// Bytes of the file-system blocks of the database, its write-ahead log, its shared memory
     /// and its lock file.
     pub(super) fn disk_bytes(&self) -> Option<u64> {
-        let beside = ["-wal", "-shm", "-journal", "-lock"].map(|end| beside(&self.path, end));
+        let beside = ["-wal", "-shm", "-journal", "-lock"].map(|end| with_suffix(&self.path, end));
         disk::of_files(std::iter::once(&*self.path).chain(beside.iter().map(PathBuf::as_path)))
     }
 
@@ -290,7 +290,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
         path: path.to_owned(),
         vfs: None,
         is_new: false,
-        found: Found::default(),
+        found: FoundLog::default(),
         lock: Mutex::new(None),
     };
     let reader = database.reader()?;
@@ -302,7 +302,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 /// The path of a file that belongs to another, such as its log.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::beside;
+use super::file::with_suffix;
 use crate::error::{Error, Result};
 
 /// Maximum number of symbolic links that are followed for a file that does not exist yet.
@@ -32,13 +32,13 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock of a database; `database` must be its real path.
     pub(super) fn take(database: &Path) -> Result<Self> {
-        let path = beside(database, "-lock");
+        let path = with_suffix(database, "-lock");
         let file = beside_database(database, &path)?;
         check_names(database)?;
         let held = hold(database)?;
         Ok(Self {
             path,
-            wal: beside(database, "-wal"),
+            wal: with_suffix(database, "-wal"),
             file: Arc::new(file),
             database: held,
         })

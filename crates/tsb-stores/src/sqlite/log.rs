@@ -20,14 +20,14 @@ const HEAD: usize = 4;
 
 /// Encodes frames.
 #[derive(Debug, Default)]
-pub(super) struct Encoder {
+pub(super) struct FrameEncoder {
     values: Values,
     out: Vec<u8>,
     /// The timestamp of the previous batch in this frame.
     at: i64,
 }
 
-impl Encoder {
+impl FrameEncoder {
     /// Begins a generation: its first frame can be read on its own.
     pub(super) fn restart(&mut self) {
         self.values = Values::default();
@@ -35,7 +35,7 @@ impl Encoder {
     }
 
     /// Continues where a decoder has ended.
-    pub(super) fn resume(&mut self, decoder: Decoder) {
+    pub(super) fn resume(&mut self, decoder: FrameDecoder) {
         self.values = decoder.values;
         self.clear();
     }
@@ -108,7 +108,7 @@ impl Encoder {
 
 /// A decoded batch. A visitor may swap it for another one, whose buffers the decoder then reuses.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct DecodedBatch {
     /// The first series of a run of neighbours; `None`: `ids` lists them.
     run: Option<SeriesId>,
     ids: Vec<SeriesId>,
@@ -117,7 +117,7 @@ pub(super) struct Piece {
     values: Vec<f64>,
 }
 
-impl Piece {
+impl DecodedBatch {
     /// The samples.
     pub(super) fn batch(&self) -> Batch<'_> {
         let times = match self.times.as_slice() {
@@ -135,19 +135,19 @@ impl Piece {
 
 /// Decodes frames, in the order in which they were written.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(super) struct FrameDecoder {
     values: Values,
-    piece: Piece,
+    decoded: DecodedBatch,
 }
 
-impl Decoder {
+impl FrameDecoder {
     /// Calls `visit` for each batch of a frame. Series numbers must be below `series`. An error
     /// says what is wrong with the frame.
     pub(super) fn frame(
         &mut self,
         bytes: &[u8],
         series: u32,
-        mut visit: impl FnMut(&mut Piece),
+        mut visit: impl FnMut(&mut DecodedBatch),
     ) -> Result<(), &'static str> {
         let mut cursor = Reader::new(bytes);
         let sum = cursor.u32().map_err(|_| "a frame is cut off")?;
@@ -158,16 +158,16 @@ impl Decoder {
         while !cursor.rest().is_empty() {
             self.batch(&mut cursor, &mut at, series)
                 .map_err(|_| "a frame holds what none can")?;
-            visit(&mut self.piece);
+            visit(&mut self.decoded);
         }
         Ok(())
     }
 
     fn batch(&mut self, cursor: &mut Reader<'_>, at: &mut i64, series: u32) -> Result<(), BytesError> {
         let kind = cursor.byte()?;
-        let piece = &mut self.piece;
-        piece.ids.clear();
-        piece.times.clear();
+        let decoded = &mut self.decoded;
+        decoded.ids.clear();
+        decoded.times.clear();
         if kind == RUN {
             let first: u32 = cursor.varint_as()?;
             let len: u32 = cursor.varint_as()?;
@@ -175,28 +175,28 @@ impl Decoder {
             if first.checked_add(len).is_none_or(|end| end > series) {
                 return Err(cursor.error(Fault::Invalid));
             }
-            piece.run = Some(SeriesId(first));
-            piece.times.push(Timestamp(*at));
-            return self.values.get_run(first, len as usize, cursor, &mut piece.values);
+            decoded.run = Some(SeriesId(first));
+            decoded.times.push(Timestamp(*at));
+            return self.values.get_run(first, len as usize, cursor, &mut decoded.values);
         }
         let len: usize = cursor.varint_as()?;
         // An id takes at least one byte.
         if kind > LIST_AT_ONE_TIME || len > cursor.rest().len() {
             return Err(cursor.error(Fault::Invalid));
         }
-        piece.run = None;
+        decoded.run = None;
         let mut id = 0i64;
         for _ in 0..len {
             id = id.wrapping_add(cursor.signed()?);
             let number = u32::try_from(id).ok().filter(|number| *number < series);
             let number = number.ok_or_else(|| cursor.error(Fault::Invalid))?;
-            piece.ids.push(SeriesId(number));
+            decoded.ids.push(SeriesId(number));
         }
         for _ in 0..if kind == LIST { len } else { 1 } {
             *at = at.wrapping_add(cursor.signed()?);
-            piece.times.push(Timestamp(*at));
+            decoded.times.push(Timestamp(*at));
         }
-        self.values.get_list(&piece.ids, cursor, &mut piece.values)
+        self.values.get_list(&decoded.ids, cursor, &mut decoded.values)
     }
 }
 

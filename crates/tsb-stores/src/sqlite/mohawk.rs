@@ -14,7 +14,7 @@ use rusqlite::{ErrorCode, OptionalExtension, params};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::file::{Database, Schema};
-use super::plain::{Inner, Plain, newest_of};
+use super::locked_connection::{ConnectionState, LockedConnection, newest_of};
 use super::rows::{PAGE, RowAnswer};
 use super::{Commit, SqliteOptions};
 use crate::error::{Error, Result};
@@ -36,11 +36,11 @@ const MILLISECOND: i64 = 1_000_000;
 /// A file in Mohawk's schema; see the module's documentation.
 #[derive(Debug)]
 pub struct MohawkStore {
-    plain: Plain<State>,
+    connection: LockedConnection<MohawkState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct MohawkState {
     keys: Keys,
     /// The quoted table name of each series number.
     tables: Vec<String>,
@@ -94,21 +94,21 @@ impl MohawkStore {
             tables.push(table);
         }
         let keys = names.into_iter().map(SeriesKey::new).collect();
-        let state = State {
+        let state = MohawkState {
             keys: Keys::new(keys, options.max_series),
             tables,
             newest,
             ids: Vec::new(),
         };
         Ok(Self {
-            plain: Plain::new(options, database, connection, state, held)?,
+            connection: LockedConnection::new(options, database, connection, state, held)?,
         })
     }
 
     /// Mohawk's own raw query, with the range rule of 0.15.4: `start < t <= end`, in
     /// milliseconds, oldest first. The store's `query` follows the contract's rule instead.
     pub fn raw(&self, series: SeriesId, start_ms: i64, end_ms: i64) -> Result<Vec<(i64, f64)>> {
-        let inner = self.plain.lock()?;
+        let inner = self.connection.lock()?;
         let table = &inner.state.tables[inner.state.keys.number(series)? as usize];
         let sql =
             format!("SELECT timestamp, value FROM {table} WHERE timestamp > ?1 AND timestamp <= ?2 ORDER BY timestamp");
@@ -116,12 +116,12 @@ impl MohawkStore {
             let rows = statement.query_map([start_ms, end_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         });
-        self.plain.database.done("read", read)
+        self.connection.database.done("read", read)
     }
 
     /// The first rows of a series in a range of milliseconds.
     fn page(&self, number: u32, from_ms: i64, end_ms: i64) -> Result<Vec<(i64, f64)>> {
-        let inner = self.plain.lock()?;
+        let inner = self.connection.lock()?;
         let table = &inner.state.tables[number as usize];
         let sql = format!(
             "SELECT timestamp, value FROM {table} WHERE timestamp >= ?1 AND timestamp < ?2 ORDER BY timestamp LIMIT {PAGE}"
@@ -132,25 +132,23 @@ impl MohawkStore {
             })?;
             rows.collect()
         });
-        self.plain.database.done("read", read)
+        self.connection.database.done("read", read)
     }
 
     /// Writes one sample as Mohawk did. Returns false if the key refuses it.
-    fn insert(&self, inner: &Inner<State>, number: usize, at_ms: i64, value: f64) -> Result<bool> {
+    fn insert(&self, inner: &ConnectionState<MohawkState>, number: usize, at_ms: i64, value: f64) -> Result<bool> {
         let connection = inner.connection()?;
         let table = &inner.state.tables[number];
         let name = quoted(&unquoted(table), '\'');
-        let look = format!("SELECT id FROM ids WHERE id = {name}");
-        let known = connection
-            .query_row(&look, [], |row| row.get::<_, String>(0))
-            .optional();
-        if self.plain.database.done("read", known)?.is_none() {
-            return Err(self.plain.database.corrupt(&format!("id {name} is missing")));
+        let sql = format!("SELECT id FROM ids WHERE id = {name}");
+        let known = connection.query_row(&sql, [], |row| row.get::<_, String>(0)).optional();
+        if self.connection.database.done("read", known)?.is_none() {
+            return Err(self.connection.database.corrupt(&format!("id {name} is missing")));
         }
         match connection.execute_batch(&format!("INSERT INTO {table} VALUES ({at_ms}, {value:.6})")) {
             Ok(()) => Ok(true),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Ok(false),
-            Err(error) => self.plain.database.done("write", Err(error)),
+            Err(error) => self.connection.database.done("write", Err(error)),
         }
     }
 }
@@ -161,7 +159,7 @@ fn unquoted(table: &str) -> String {
 
 impl fmt::Display for MohawkStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&super::name("mohawk", &self.plain.options))
+        f.write_str(&super::name("mohawk", &self.connection.options))
     }
 }
 
@@ -176,12 +174,12 @@ impl Store for MohawkStore {
             resolution_ns: MILLISECOND,
             special_values: false,
             persistent: true,
-            ..Capabilities::new(self.plain.acknowledges(), Durability::Synced)
+            ..Capabilities::new(self.connection.acknowledges(), Durability::Synced)
         }
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        let mut inner = self.plain.lock()?;
+        let mut inner = self.connection.lock()?;
         // The file stores only ids, so the key is bound under its id.
         let named: Vec<_> = series
             .iter()
@@ -192,7 +190,7 @@ impl Store for MohawkStore {
         if new.is_empty() {
             return Ok(());
         }
-        self.plain.begin(&mut inner)?;
+        self.connection.begin(&mut inner)?;
         for name in &new {
             let table = quoted(name.name(), '"');
             let connection = inner.connection()?;
@@ -203,7 +201,7 @@ impl Store for MohawkStore {
                         "CREATE TABLE {table} (timestamp INTEGER PRIMARY KEY, value NUMERIC)"
                     ))
                 });
-            self.plain.sound(self.plain.database.done("write", made))?;
+            self.connection.sound(self.connection.database.done("write", made))?;
             inner.state.tables.push(table);
             inner.state.newest.push(None);
         }
@@ -218,14 +216,14 @@ impl Store for MohawkStore {
                     "INSERT OR IGNORE INTO tags VALUES (?1, ?2, ?3)",
                     params![name.name(), label, value],
                 );
-                self.plain.sound(self.plain.database.done("write", made))?;
+                self.connection.sound(self.connection.database.done("write", made))?;
             }
         }
-        self.plain.commit(&mut inner)
+        self.connection.commit(&mut inner)
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let mut inner = self.plain.lock()?;
+        let mut inner = self.connection.lock()?;
         let inner = &mut *inner;
         let mut ids = std::mem::take(&mut inner.state.ids);
         let numbered = inner.state.keys.numbered(batch, &mut ids)?;
@@ -237,7 +235,7 @@ impl Store for MohawkStore {
             }
             let at_ms = at.0.div_euclid(MILLISECOND);
             let inserted = self.insert(inner, id.index(), at_ms, value);
-            if self.plain.sound(inserted)? {
+            if self.connection.sound(inserted)? {
                 accepted += 1;
                 let newest = &mut inner.state.newest[id.index()];
                 *newest = (*newest).max(Some(at_ms));
@@ -246,30 +244,30 @@ impl Store for MohawkStore {
             }
         }
         if accepted > 0 {
-            self.plain.wrote(inner, newest_of(&numbered), accepted, 0)?;
+            self.connection.wrote(inner, newest_of(&numbered), accepted, 0)?;
         }
         inner.state.ids = ids;
         Ok(Ack::new(
             accepted,
             batch.len() - accepted,
-            self.plain.position(),
-            self.plain.acknowledges(),
+            self.connection.position(),
+            self.connection.acknowledges(),
         ))
     }
 
     fn durable(&self, level: Durability) -> Position {
-        self.plain.durable(level)
+        self.connection.durable(level)
     }
 
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         if let Scope::Series(series) = scope {
-            self.plain.lock()?.state.keys.numbers(series)?;
+            self.connection.lock()?.state.keys.numbers(series)?;
         }
-        self.plain.flush(level)
+        self.connection.flush(level)
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let numbers = self.plain.lock()?.state.keys.numbers(query.series)?;
+        let numbers = self.connection.lock()?.state.keys.numbers(query.series)?;
         // Round up to whole milliseconds inside the range.
         let first = |at: Timestamp| at.0.div_euclid(MILLISECOND) + i64::from(at.0.rem_euclid(MILLISECOND) != 0);
         for (id, number) in query.series.iter().zip(numbers) {
@@ -283,7 +281,7 @@ impl Store for MohawkStore {
     }
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        let inner = self.plain.lock()?;
+        let inner = self.connection.lock()?;
         for (id, into) in series.iter().zip(into) {
             let newest = inner.state.newest[inner.state.keys.number(*id)? as usize];
             *into = newest.map(|at| Timestamp(at.saturating_mul(MILLISECOND)));
@@ -296,20 +294,20 @@ impl Store for MohawkStore {
     }
 
     fn stats(&self) -> Stats {
-        let (series, bytes) = self.plain.peek(|state| {
+        let (series, bytes) = self.connection.peek(|state| {
             let names = state.tables.iter().map(|table| table.len() as u64);
             (state.keys.defined(), names.sum())
         });
-        self.plain.stats(series, bytes)
+        self.connection.stats(series, bytes)
     }
 
     fn close(&self) -> Result<()> {
-        self.plain.close()
+        self.connection.close()
     }
 }
 
 /// Refuses names that differ only in case, or that are reserved.
-fn check_names(state: &State, named: &[(SeriesId, SeriesKey)]) -> Result<()> {
+fn check_names(state: &MohawkState, named: &[(SeriesId, SeriesKey)]) -> Result<()> {
     let mut folded = std::collections::HashMap::new();
     for table in &state.tables {
         folded.insert(unquoted(table).to_ascii_lowercase(), unquoted(table));

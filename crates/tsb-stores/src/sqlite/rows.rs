@@ -13,7 +13,7 @@ use rusqlite::params;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::file::{Database, Schema};
-use super::plain::{Inner, Plain, newest_of};
+use super::locked_connection::{ConnectionState, LockedConnection, newest_of};
 use super::timer::Timer;
 use super::wal::Witness;
 use super::{Commit, SqliteOptions};
@@ -37,14 +37,14 @@ pub(super) const PAGE: usize = 1024;
 /// A file with one row per sample; see the module's documentation.
 #[derive(Debug)]
 pub struct RowStore {
-    plain: Arc<Plain<State>>,
+    connection: Arc<LockedConnection<RowsState>>,
     /// The newest timestamp of each series number.
     newest: RwLock<Vec<Option<Timestamp>>>,
     timer: Option<Timer>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RowsState {
     keys: Keys,
     ids: Vec<SeriesId>,
     key_bytes: u64,
@@ -85,34 +85,45 @@ impl RowStore {
             "read",
             connection.query_row("SELECT count(*) FROM sample", [], |row| row.get(0)),
         )?;
-        let state = State {
+        let state = RowsState {
             keys: Keys::new(keys, options.max_series),
             ids: Vec::new(),
             key_bytes,
         };
-        let plain = Arc::new(Plain::new(options, database, connection, state, held as u64)?);
-        let timer = match plain.options.commit {
-            Commit::Every(interval_ns) => Some(Timer::start(&plain, interval_ns)?),
+        let connection = Arc::new(LockedConnection::new(
+            options,
+            database,
+            connection,
+            state,
+            held as u64,
+        )?);
+        let timer = match connection.options.commit {
+            Commit::Every(interval_ns) => Some(Timer::start(&connection, interval_ns)?),
             Commit::Each => None,
         };
         Ok(Self {
-            plain,
+            connection,
             newest: RwLock::new(newest),
             timer,
         })
     }
 
-    fn write_some(&self, inner: &mut Inner<State>, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
+    fn write_some(
+        &self,
+        inner: &mut ConnectionState<RowsState>,
+        batch: &Batch<'_>,
+        refused: &mut Refusals,
+    ) -> Result<usize> {
         let mut ids = std::mem::take(&mut inner.state.ids);
         let numbered = inner.state.keys.numbered(batch, &mut ids);
         let written = numbered.and_then(|batch| {
-            self.plain.begin(inner)?;
+            self.connection.begin(inner)?;
             let inserted = self.insert(inner, &batch, refused);
-            let (accepted, superseded) = self.plain.sound(inserted)?;
+            let (accepted, superseded) = self.connection.sound(inserted)?;
             if let Some((id, at, _)) = batch.iter().filter(|(_, _, value)| value.is_finite()).last() {
                 inner.last = Witness(i64::from(id.0), at.0);
             }
-            self.plain.wrote(inner, newest_of(&batch), accepted, superseded)?;
+            self.connection.wrote(inner, newest_of(&batch), accepted, superseded)?;
             Ok(accepted)
         });
         inner.state.ids = ids;
@@ -121,20 +132,25 @@ impl RowStore {
 
     /// The first rows of a series in a range.
     fn page(&self, number: u32, from: i64, end: i64) -> Result<Vec<(i64, f64)>> {
-        let inner = self.plain.lock()?;
+        let inner = self.connection.lock()?;
         let sql = "SELECT at, value FROM sample WHERE series = ?1 AND at >= ?2 AND at < ?3 ORDER BY at LIMIT ?4";
         let read = inner.connection()?.prepare_cached(sql).and_then(|mut statement| {
             let range = params![number, from, end, PAGE as i64];
             let rows = statement.query_map(range, |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         });
-        self.plain.database.done("read", read)
+        self.connection.database.done("read", read)
     }
 
     /// Inserts the samples of a batch. Returns the number accepted, and how many of them replaced
     /// another.
-    fn insert(&self, inner: &Inner<State>, batch: &Batch<'_>, refused: &mut Refusals) -> Result<(usize, usize)> {
-        let database = &self.plain.database;
+    fn insert(
+        &self,
+        inner: &ConnectionState<RowsState>,
+        batch: &Batch<'_>,
+        refused: &mut Refusals,
+    ) -> Result<(usize, usize)> {
+        let database = &self.connection.database;
         let connection = inner.connection()?;
         let mut insert = database.done(
             "write",
@@ -162,7 +178,7 @@ impl RowStore {
 
 impl fmt::Display for RowStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&super::name("rows", &self.plain.options))
+        f.write_str(&super::name("rows", &self.connection.options))
     }
 }
 
@@ -177,12 +193,12 @@ impl Store for RowStore {
             resolution_ns: 1,
             special_values: false,
             persistent: true,
-            ..Capabilities::new(self.plain.acknowledges(), Durability::Synced)
+            ..Capabilities::new(self.connection.acknowledges(), Durability::Synced)
         }
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        let mut inner = self.plain.lock()?;
+        let mut inner = self.connection.lock()?;
         let first = inner.state.keys.count();
         let new = inner.state.keys.define(series)?;
         let mut newest = write(&self.newest);
@@ -191,7 +207,7 @@ impl Store for RowStore {
         if new.is_empty() {
             return Ok(());
         }
-        self.plain.begin(&mut inner)?;
+        self.connection.begin(&mut inner)?;
         for (number, key) in (first..).zip(&new) {
             let labels = labels_to_json(key);
             inner.state.key_bytes += (key.name().len() + labels.len() + 16) as u64;
@@ -199,13 +215,13 @@ impl Store for RowStore {
                 .connection()?
                 .prepare_cached("INSERT INTO series VALUES (?1, ?2, ?3)");
             let done = insert.and_then(|mut insert| insert.execute(params![number, key.name(), labels]));
-            self.plain.sound(self.plain.database.done("write", done))?;
+            self.connection.sound(self.connection.database.done("write", done))?;
         }
-        self.plain.commit(&mut inner)
+        self.connection.commit(&mut inner)
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let mut inner = self.plain.lock()?;
+        let mut inner = self.connection.lock()?;
         let accepted = if batch.is_empty() {
             0
         } else {
@@ -214,24 +230,24 @@ impl Store for RowStore {
         Ok(Ack::new(
             accepted,
             batch.len() - accepted,
-            self.plain.position(),
-            self.plain.acknowledges(),
+            self.connection.position(),
+            self.connection.acknowledges(),
         ))
     }
 
     fn durable(&self, level: Durability) -> crate::store::Position {
-        self.plain.durable(level)
+        self.connection.durable(level)
     }
 
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         if let Scope::Series(series) = scope {
-            self.plain.lock()?.state.keys.numbers(series)?;
+            self.connection.lock()?.state.keys.numbers(series)?;
         }
-        self.plain.flush(level)
+        self.connection.flush(level)
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let numbers = self.plain.lock()?.state.keys.numbers(query.series)?;
+        let numbers = self.connection.lock()?.state.keys.numbers(query.series)?;
         for (id, number) in query.series.iter().zip(numbers) {
             let answer = RowAnswer::new(*id, query, visit);
             let page = |from: i64| self.page(number, from, query.range.end.0);
@@ -243,7 +259,7 @@ impl Store for RowStore {
     }
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        let inner = self.plain.lock()?;
+        let inner = self.connection.lock()?;
         let newest = read(&self.newest);
         for (id, into) in series.iter().zip(into) {
             *into = newest[inner.state.keys.number(*id)? as usize];
@@ -256,8 +272,8 @@ impl Store for RowStore {
     }
 
     fn stats(&self) -> Stats {
-        let (series, bytes) = self.plain.peek(|state| (state.keys.defined(), state.key_bytes));
-        let stats = self.plain.stats(series, bytes);
+        let (series, bytes) = self.connection.peek(|state| (state.keys.defined(), state.key_bytes));
+        let stats = self.connection.stats(series, bytes);
         match &self.timer {
             Some(timer) => stats.with_threads(timer.threads()),
             None => stats,
@@ -268,7 +284,7 @@ impl Store for RowStore {
         if let Some(timer) = &self.timer {
             timer.stop();
         }
-        self.plain.close()
+        self.connection.close()
     }
 }
 

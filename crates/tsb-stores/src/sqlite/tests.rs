@@ -35,7 +35,7 @@ fn short() -> SqliteOptions {
 }
 
 #[test]
-fn one_process_at_a_time_has_a_file_as_a_store() {
+fn a_file_is_open_in_one_process_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let store = ticks(&folder, SqliteOptions::default());
     let second = TickStore::open(&folder.path().join("x.db"), SqliteOptions::default());
@@ -73,7 +73,7 @@ fn a_file_that_another_program_keeps_locked_poisons_after_a_while() {
 }
 
 #[test]
-fn whatever_moment_a_file_is_left_at_it_goes_on_there() {
+fn a_file_reopened_at_any_moment_continues_from_there() {
     let folder = tempfile::tempdir().unwrap();
     let mut number = 0;
     for opening in 0..60 {
@@ -101,7 +101,7 @@ fn whatever_moment_a_file_is_left_at_it_goes_on_there() {
 /// What is written over older generations again and again, at whatever moment the file is
 /// closed: what was written last holds, and each timestamp counts once.
 #[test]
-fn what_is_written_again_holds_across_generations_and_openings() {
+fn rewritten_samples_win_across_generations_and_openings() {
     let folder = tempfile::tempdir().unwrap();
     let mut expected = vec![std::collections::BTreeMap::new(); 10];
     let mut number = 0;
@@ -160,7 +160,7 @@ fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn what_is_another_programs_newer_or_of_another_layout_is_refused_and_left_alone() {
+fn a_file_of_another_program_version_or_layout_is_refused_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("text"), "no database\n".repeat(999)).unwrap();
@@ -232,7 +232,7 @@ fn a_damaged_key_hides_a_row_and_checking_finds_it() {
 }
 
 #[test]
-fn a_fleet_is_written_when_it_is_defined_and_a_few_series_with_the_next_commit() {
+fn keys_of_many_series_are_written_by_define_and_few_with_the_next_commit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let store = TickStore::open(&path, SqliteOptions::default()).unwrap();
@@ -367,7 +367,7 @@ fn a_log_that_a_reader_held_open_starts_over_once_the_reader_is_gone() {
 }
 
 #[test]
-fn samples_that_stay_behind_are_committed_by_the_clock() {
+fn pending_samples_are_committed_by_the_timer() {
     let folder = tempfile::tempdir().unwrap();
     let options = SqliteOptions {
         commit: Commit::Every(20_000_000),

@@ -9,7 +9,7 @@
 
 mod commit;
 mod generations;
-mod next;
+mod next_head;
 mod read;
 mod replay;
 mod view;
@@ -24,7 +24,7 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::commits::Commits;
 use super::file::{Database, Schema};
-use super::timer::{Timer, Waiting};
+use super::timer::{CommitsOnTimer, Timer};
 use super::{Commit, SqliteOptions, Synchronous};
 use crate::damage::Damage;
 use crate::error::{Error, Result};
@@ -59,13 +59,13 @@ const SCHEMA: Schema = Schema {
 /// A file in the layout made for ingest; see the module's documentation.
 #[derive(Debug)]
 pub struct TickStore {
-    shared: Arc<Shared>,
+    shared: Arc<TickShared>,
     timer: Option<Timer>,
 }
 
 /// The state shared by writers, readers and the timer.
 #[derive(Debug)]
-struct Shared {
+struct TickShared {
     options: SqliteOptions,
     readers: Readers,
     writer: Mutex<Writer>,
@@ -103,7 +103,7 @@ fn panicked<T>(_: PoisonError<T>) -> Error {
     }
 }
 
-impl Shared {
+impl TickShared {
     fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-impl Waiting for Shared {
+impl CommitsOnTimer for TickShared {
     fn progress(&self) -> (u64, bool) {
         let committed = self.committed.load(Ordering::Acquire);
         (committed, self.accepted.load(Ordering::Acquire) > committed)

@@ -10,7 +10,7 @@ use crate::locks::lock;
 use crate::own_threads::OwnThreads;
 
 /// A store with a commit interval.
-pub(super) trait Waiting: Send + Sync + 'static {
+pub(super) trait CommitsOnTimer: Send + Sync + 'static {
     /// The committed position, and whether more was accepted.
     fn progress(&self) -> (u64, bool);
 
@@ -27,7 +27,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    pub(super) fn start<W: Waiting>(shared: &Arc<W>, interval_ns: i64) -> Result<Self> {
+    pub(super) fn start<W: CommitsOnTimer>(shared: &Arc<W>, interval_ns: i64) -> Result<Self> {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let (shared, stopped) = (Arc::downgrade(shared), Arc::clone(&stop));
         let interval = Duration::from_nanos(interval_ns.unsigned_abs());
@@ -68,7 +68,7 @@ impl Drop for Timer {
     }
 }
 
-fn watch<W: Waiting>(shared: &Weak<W>, stop: &(Mutex<bool>, Condvar), interval: Duration) {
+fn watch<W: CommitsOnTimer>(shared: &Weak<W>, stop: &(Mutex<bool>, Condvar), interval: Duration) {
     let mut seen = 0;
     let mut stopped = lock(&stop.0);
     while !*stopped {

@@ -4,7 +4,7 @@
 //! be wrong: a commit writes whole pages, so one sample may cost five of them.
 
 mod count;
-mod found;
+mod found_log;
 mod scan;
 
 use std::fs::File;
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::file::{PAGE_BYTES, beside};
-use count::Counter;
+use super::file::{PAGE_BYTES, with_suffix};
+use count::CountWriter;
 
 pub(super) use count::Witness;
-pub(super) use found::Found;
+pub(super) use found_log::FoundLog;
 
 /// Bytes per page in the log: the page and the header of its frame.
 const FRAME_BYTES: u64 = PAGE_BYTES + 24;
@@ -35,7 +35,7 @@ pub(super) struct Wal {
     /// Number of pages, from the first, that are in the database as well.
     copied: u64,
     /// Records the log's length outside of it.
-    counter: Option<Counter>,
+    counter: Option<CountWriter>,
 }
 
 impl Wal {
@@ -44,7 +44,7 @@ impl Wal {
     pub(super) fn watch(
         connection: &mut Connection,
         counted: Option<(&Path, &Arc<File>)>,
-        found: &Found,
+        found: &FoundLog,
     ) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicU64::new(0));
         let noted = Arc::clone(&pages);
@@ -52,8 +52,8 @@ impl Wal {
             noted.store(u64::from(pages.unsigned_abs()), Ordering::Relaxed);
             Ok(())
         }))?;
-        let counter =
-            counted.map(|(database, file)| Counter::new(beside(database, "-wal"), file, &found.log, found.count));
+        let counter = counted
+            .map(|(database, file)| CountWriter::new(with_suffix(database, "-wal"), file, &found.log, found.count));
         Ok(Self {
             pages,
             copied: 0,

@@ -38,7 +38,7 @@ pub struct Faults {
 
 /// The kind of a fault. If two would hit one sample, the first in this order is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fault {
+pub(super) enum FaultKind {
     Error,
     Lose,
     Alter,
@@ -47,19 +47,19 @@ pub(super) enum Fault {
 
 /// The plan of faults: in every `one_in` consecutive samples, one at a seeded position.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct FaultPlan {
     seed: u64,
-    kinds: Vec<(Fault, u64)>,
+    kinds: Vec<(FaultKind, u64)>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// The plan for these options, or what is wrong with them.
     pub(super) fn new(options: &ThrottleOptions) -> std::result::Result<Self, &'static str> {
         let kinds = [
-            (Fault::Error, options.error_one_in),
-            (Fault::Lose, options.lose_one_in),
-            (Fault::Alter, options.alter_one_in),
-            (Fault::Duplicate, options.duplicate_one_in),
+            (FaultKind::Error, options.error_one_in),
+            (FaultKind::Lose, options.lose_one_in),
+            (FaultKind::Alter, options.alter_one_in),
+            (FaultKind::Duplicate, options.duplicate_one_in),
         ];
         let kinds: Vec<_> = kinds
             .into_iter()
@@ -80,7 +80,7 @@ impl Plan {
 
     /// The faults in a batch whose first sample has the number `first`: ascending indices, each
     /// at most once. The cost grows with the number of faults, not of samples.
-    pub(super) fn hits(&self, first: u64, len: usize) -> Vec<(usize, Fault)> {
+    pub(super) fn hits(&self, first: u64, len: usize) -> Vec<(usize, FaultKind)> {
         let mut hits = Vec::new();
         let end = first + len as u64;
         for &(fault, one_in) in &self.kinds {
@@ -122,14 +122,14 @@ pub(super) fn altered(value: f64) -> f64 {
 
 /// The record of faults, and the state for answering reads consistently with them.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct FaultLog {
     pub(super) faults: Faults,
     // Timestamps to return twice, by series.
     copies: HashMap<SeriesId, BTreeSet<Timestamp>, foldhash::fast::FixedState>,
     defined: std::collections::HashSet<SeriesId, foldhash::fast::FixedState>,
 }
 
-impl Book {
+impl FaultLog {
     pub(super) fn define(&mut self, series: impl Iterator<Item = SeriesId>) {
         self.defined.extend(series);
     }
@@ -141,17 +141,17 @@ impl Book {
         }
     }
 
-    pub(super) fn record(&mut self, fault: Fault, batch: &Batch<'_>, index: usize) {
+    pub(super) fn record(&mut self, fault: FaultKind, batch: &Batch<'_>, index: usize) {
         let sample = FaultSample {
             series: batch.id(index),
             at: batch.time(index),
             value: batch.values().get(index).copied().unwrap_or_default(),
         };
         match fault {
-            Fault::Error => self.faults.refused.push(sample),
-            Fault::Lose => self.faults.lost.push(sample),
-            Fault::Alter => self.faults.altered.push(sample),
-            Fault::Duplicate => {
+            FaultKind::Error => self.faults.refused.push(sample),
+            FaultKind::Lose => self.faults.lost.push(sample),
+            FaultKind::Alter => self.faults.altered.push(sample),
+            FaultKind::Duplicate => {
                 // A sample that is hit twice is still returned twice, not three times.
                 if self.copies.entry(sample.series).or_default().insert(sample.at) {
                     self.faults.duplicated.push(sample);
@@ -191,8 +191,8 @@ pub(super) fn twice(copies: &BTreeSet<Timestamp>, times: &[Timestamp], values: &
 mod tests {
     use super::*;
 
-    fn plan(error_one_in: Option<u64>, lose_one_in: Option<u64>) -> Plan {
-        Plan::new(&ThrottleOptions {
+    fn plan(error_one_in: Option<u64>, lose_one_in: Option<u64>) -> FaultPlan {
+        FaultPlan::new(&ThrottleOptions {
             error_one_in,
             lose_one_in,
             seed: 42,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_thousand_is_exactly_that_however_it_is_cut() {
+    fn one_fault_in_a_thousand_holds_however_batches_are_cut() {
         let whole = plan(None, Some(1_000)).hits(0, 100_000);
         assert_eq!(whole.len(), 100);
         for (group, (index, _)) in whole.iter().enumerate() {
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_sample_has_one_fault_at_most() {
         let hits = plan(Some(1), Some(1)).hits(17, 10);
-        assert_eq!(hits, (0..10).map(|index| (index, Fault::Error)).collect::<Vec<_>>());
+        assert_eq!(hits, (0..10).map(|index| (index, FaultKind::Error)).collect::<Vec<_>>());
         assert!(plan(None, None).hits(0, 10).is_empty());
         assert!(plan(None, Some(1)).hits(MAX_FAULTS as u64, 10).is_empty());
         assert!(plan(None, Some(u64::MAX)).hits(u64::MAX - 20, 10).len() <= 1);

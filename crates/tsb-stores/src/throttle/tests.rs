@@ -63,7 +63,7 @@ fn expected(id: SeriesId, at: Timestamp) -> f64 {
 }
 
 #[test]
-fn what_is_lost_is_acknowledged_missing_and_named() {
+fn lost_samples_are_acknowledged_missing_and_listed() {
     let (store, _) = over(
         ring(),
         ThrottleOptions {
@@ -85,7 +85,7 @@ fn what_is_lost_is_acknowledged_missing_and_named() {
 }
 
 #[test]
-fn what_is_altered_is_named_and_nothing_else_is_altered() {
+fn altered_samples_are_listed_and_no_others_are_altered() {
     let (store, _) = over(
         ring(),
         ThrottleOptions {
@@ -111,7 +111,7 @@ fn what_is_altered_is_named_and_nothing_else_is_altered() {
 }
 
 #[test]
-fn what_is_duplicated_comes_back_twice_from_a_store_where_the_later_wins() {
+fn duplicated_samples_come_back_twice_although_the_later_write_wins() {
     let options = ThrottleOptions {
         duplicate_one_in: Some(100),
         ..ThrottleOptions::default()
@@ -157,7 +157,7 @@ fn what_is_duplicated_comes_back_twice_from_a_store_where_the_later_wins() {
 }
 
 #[test]
-fn what_is_refused_is_not_kept_and_named_by_its_own_index() {
+fn refused_samples_are_not_stored_and_keep_their_index() {
     let options = ThrottleOptions {
         error_one_in: Some(10),
         lose_one_in: Some(7),
@@ -197,11 +197,11 @@ fn refusals_of_the_inner_store_keep_their_index() {
         .iter()
         .map(|sample| sample.series.0)
         .collect();
-    let told: Vec<_> = refused.as_slice().iter().map(|refusal| refusal.index).collect();
-    assert!(told.iter().all(|index| !now_lost.contains(index)));
+    let refused_indices: Vec<_> = refused.as_slice().iter().map(|refusal| refusal.index).collect();
+    assert!(refused_indices.iter().all(|index| !now_lost.contains(index)));
     // Series whose first sample was lost have no lap yet, and take the late one.
-    assert_eq!(ack.accepted + told.len(), 20);
-    assert_eq!(ack.rejected, told.len());
+    assert_eq!(ack.accepted + refused_indices.len(), 20);
+    assert_eq!(ack.rejected, refused_indices.len());
     assert!(
         refused
             .as_slice()

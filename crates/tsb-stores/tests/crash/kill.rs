@@ -42,9 +42,9 @@ pub(crate) fn rounds(commit: &str, synchronous: &str, rounds: u32) -> Result<(),
     for round in 0..rounds {
         let (begun, durable) = kill_one(&path, commit, synchronous, held_writes, round);
         let store = script::open(&path, script::options(commit, synchronous)).map_err(|error| format!("{error:?}"))?;
-        let held = script::read(&store).map_err(|error| format!("{error:?}"))?;
+        let contents = script::read(&store).map_err(|error| format!("{error:?}"))?;
         store.close().map_err(|error| format!("{error:?}"))?;
-        let whole = script::whole_writes(&held, durable.max(held_writes), begun)
+        let whole = script::whole_writes(&contents, durable.max(held_writes), begun)
             .map_err(|what| format!("commit={commit} synchronous={synchronous}, kill {round}: {what}"))?;
         widest = widest.max(begun - 1 - whole.min(begun - 1));
         held_writes = whole;

@@ -83,7 +83,7 @@ impl State {
             operation: self.operations,
             synced: self.synced,
             begun: self.begun,
-            disk: self.disk.after_a_cut(seed),
+            disk: self.disk.after_power_cut(seed),
         }
     }
 }

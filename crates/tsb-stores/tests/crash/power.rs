@@ -47,9 +47,9 @@ pub(crate) fn cuts(commit: &str, synchronous: &str, rounds: u32) -> Result<(), S
             };
             let store = script::open(&place.path().join("x.db"), script::options(commit, synchronous))
                 .map_err(|error| what(format!("{error:?}")))?;
-            let held = script::read(&store).map_err(|error| what(format!("{error:?}")))?;
+            let contents = script::read(&store).map_err(|error| what(format!("{error:?}")))?;
             store.close().map_err(fail)?;
-            let whole = script::whole_writes(&held, image.synced, image.begun).map_err(what)?;
+            let whole = script::whole_writes(&contents, image.synced, image.begun).map_err(what)?;
             widest = widest.max(image.begun - whole);
         }
     }
@@ -128,8 +128,8 @@ fn broken_at(fault: Option<Fault>, options: tsb_stores::sqlite::SqliteOptions, n
         ..options
     };
     let store = script::open(&path, unbounded).map_err(|error| format!("{error:?}"))?;
-    let held = script::read(&store).map_err(|error| format!("{error:?}"))?;
-    let whole = script::whole_writes(&held, synced, number + 1)?;
+    let contents = script::read(&store).map_err(|error| format!("{error:?}"))?;
+    let whole = script::whole_writes(&contents, synced, number + 1)?;
     script::perform(&store, whole).map_err(|error| format!("{error:?}"))?;
     println!("{name}: write {number} failed with {error}, {whole} writes kept");
     Ok(())

@@ -10,9 +10,9 @@ use tsb_stores::{Error, Store, StoreExt, TimeRange};
 pub(crate) const SERIES: u32 = 24;
 const SECOND: i64 = 1_000_000_000;
 
-pub(crate) type Held = BTreeMap<(u32, i64), u64>;
+pub(crate) type Contents = BTreeMap<(u32, i64), u64>;
 
-/// Options under which generations turn all the time.
+/// Options with which the head is rotated all the time.
 pub(crate) fn options(commit: &str, synchronous: &str) -> SqliteOptions {
     SqliteOptions {
         commit: match commit {
@@ -89,46 +89,46 @@ pub(crate) fn durable_writes(store: &TickStore, from: u64, to: u64, level: Durab
 }
 
 /// Performs a write, in what must be there.
-fn apply(held: &mut Held, number: u64) {
+fn apply(contents: &mut Contents, number: u64) {
     let (first, at, values) = write(number);
     for (series, value) in (first..).zip(values) {
-        held.insert((series, at), value.to_bits());
+        contents.insert((series, at), value.to_bits());
     }
 }
 
 /// Everything that a store holds.
-pub(crate) fn read(store: &TickStore) -> Result<Held, Error> {
-    let mut held = Held::new();
+pub(crate) fn read(store: &TickStore) -> Result<Contents, Error> {
+    let mut contents = Contents::new();
     for series in 0..SERIES {
         for (at, value) in store.samples(SeriesId(series), TimeRange::ALL)? {
-            held.insert((series, at.0), value.to_bits());
+            contents.insert((series, at.0), value.to_bits());
         }
     }
     let samples = store.stats().samples;
-    assert_eq!(samples, held.len() as u64, "the statistics count what is there");
-    Ok(held)
+    assert_eq!(samples, contents.len() as u64, "the statistics count what is there");
+    Ok(contents)
 }
 
 /// How many writes a store holds: all of the first so many, and nothing else. At least
 /// `synced`, at most `begun`.
-pub(crate) fn whole_writes(held: &Held, synced: u64, begun: u64) -> Result<u64, String> {
-    let mut expected = Held::new();
+pub(crate) fn whole_writes(contents: &Contents, synced: u64, begun: u64) -> Result<u64, String> {
+    let mut expected = Contents::new();
     (0..synced).for_each(|number| apply(&mut expected, number));
     for number in synced..=begun {
-        if *held == expected {
+        if *contents == expected {
             return Ok(number);
         }
         apply(&mut expected, number);
     }
-    let mut floor = Held::new();
+    let mut floor = Contents::new();
     (0..synced).for_each(|number| apply(&mut floor, number));
-    let lost = floor.iter().filter(|(place, value)| held.get(place) != Some(value));
+    let lost = floor.iter().filter(|(place, value)| contents.get(place) != Some(value));
     let lost: Vec<String> = lost
         .map(|((series, at), _)| format!("series {series} at {at}"))
         .take(5)
         .collect();
     Err(format!(
         "it holds {} samples, which are not the first {synced} to {begun} writes; different of the first {synced}: {lost:?}",
-        held.len()
+        contents.len()
     ))
 }

@@ -177,11 +177,12 @@ impl Bed {
             let path = self.path(index);
             let facts = RrdFile::open(&path).and_then(|file| tsb_rrd::info(&file, &mut session));
             let facts = facts.map_err(|error| failed("read", &path, &error))?;
-            let says = |name: &str, fact: &tsb_rrd::Fact| facts.iter().any(|(key, said)| key == name && said == fact);
+            let says =
+                |name: &str, fact: &tsb_rrd::InfoValue| facts.iter().any(|(key, said)| key == name && said == fact);
             let (num, sub) = self.values(index);
-            let is_right = says("last_update", &tsb_rrd::Fact::Count(self.at_s as u64))
-                && says("ds[num].last_ds", &tsb_rrd::Fact::Text(num.to_string()))
-                && says("ds[sub].last_ds", &tsb_rrd::Fact::Text(sub.to_string()));
+            let is_right = says("last_update", &tsb_rrd::InfoValue::Count(self.at_s as u64))
+                && says("ds[num].last_ds", &tsb_rrd::InfoValue::Text(num.to_string()))
+                && says("ds[sub].last_ds", &tsb_rrd::InfoValue::Text(sub.to_string()));
             wrong += u64::from(!is_right);
         }
         Ok(wrong)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use tsb_core::wire::rrdcached::{Command, Reply, Words, scientific};
-use tsb_rrd::Fact;
+use tsb_rrd::InfoValue;
 
 use super::super::FileCache;
 use super::super::create::CreateOptions;
@@ -321,17 +321,17 @@ pub(super) fn open_error(error: &FileError) -> String {
     }
 }
 
-fn fact_line(key: &str, fact: &Fact) -> String {
+fn fact_line(key: &str, fact: &InfoValue) -> String {
     let mut line = String::new();
     let _ = match fact {
-        Fact::Value(value) if value.is_nan() => write!(line, "{key} 0 NaN"),
-        Fact::Value(value) => {
+        InfoValue::Value(value) if value.is_nan() => write!(line, "{key} 0 NaN"),
+        InfoValue::Value(value) => {
             let _ = write!(line, "{key} 0 ");
             scientific(&mut line, *value, 10);
             Ok(())
         }
-        Fact::Count(count) => write!(line, "{key} 1 {count}"),
-        Fact::Text(text) => write!(line, "{key} 2 {}", text.replace(['\n', '\r'], "?")),
+        InfoValue::Count(count) => write!(line, "{key} 1 {count}"),
+        InfoValue::Text(text) => write!(line, "{key} 2 {}", text.replace(['\n', '\r'], "?")),
     };
     line
 }

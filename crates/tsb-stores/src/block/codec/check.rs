@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_passes_and_what_passes_is_decoded(values in values(), changes in proptest::collection::vec(any::<(prop::sample::Index, u8)>(), 0..4), cut in any::<prop::sample::Index>()) {
+        fn encoded_bytes_pass_the_check_and_checked_bytes_are_decoded(values in values(), changes in proptest::collection::vec(any::<(prop::sample::Index, u8)>(), 0..4), cut in any::<prop::sample::Index>()) {
             let mut bytes = Vec::new();
             Encoder::default().column(&values, &mut bytes);
             prop_assert!(column(&bytes, values.len()));
@@ -139,7 +139,7 @@ mod tests {
         }
 
         #[test]
-        fn noise_that_passes_is_decoded(bytes in proptest::collection::vec(any::<u8>(), 0..200), len in 1..=256usize) {
+        fn random_bytes_that_pass_the_check_are_decoded(bytes in proptest::collection::vec(any::<u8>(), 0..200), len in 1..=256usize) {
             if column(&bytes, len) {
                 Decoder::default().column(&bytes, &mut vec![0.0; len]);
             }

@@ -28,7 +28,7 @@ pub(super) fn put_constant(value: i64, domain: u8, out: &mut Vec<u8>) {
 
 /// Working memory of the encoder.
 #[derive(Debug)]
-pub(super) struct Integers {
+pub(super) struct IntegerEncoder {
     /// Distances from the first value.
     offsets: [i32; MAX],
     /// Differences to the previous value; the first is 0.
@@ -40,7 +40,7 @@ pub(super) struct Integers {
     moves: [(u8, i64); MAX],
 }
 
-impl Default for Integers {
+impl Default for IntegerEncoder {
     fn default() -> Self {
         Self {
             offsets: [0; MAX],
@@ -67,7 +67,7 @@ fn beyond_32(number: i64) -> u64 {
     number.wrapping_add(1 << 31) as u64 >> 32
 }
 
-impl Integers {
+impl IntegerEncoder {
     /// Appends integers of magnitude below 2^51. Returns the largest. `scaled.len()` must be in
     /// [1, 256].
     #[inline(always)]
@@ -252,13 +252,13 @@ fn put_rare(moves: &[(u8, i64)], first: i64, (len, packed): (usize, usize), doma
 
 /// Working memory of the decoder.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct IntegerDecoder {
     values: [i64; MAX],
     low: [u32; MAX],
     high: [u32; MAX],
 }
 
-impl Default for Reader {
+impl Default for IntegerDecoder {
     fn default() -> Self {
         Self {
             values: [0; MAX],
@@ -268,7 +268,7 @@ impl Default for Reader {
     }
 }
 
-impl Reader {
+impl IntegerDecoder {
     /// Decodes a column of kind [`CONSTANT`] or [`STEPS`], converting each value only once.
     /// Returns false, without an effect, for other kinds.
     #[inline(always)]

@@ -62,7 +62,7 @@ fn the_common_columns_are_short() {
 }
 
 #[test]
-fn what_is_no_integer_comes_back_to_the_bit() {
+fn non_integers_come_back_to_the_bit() {
     let specials = [
         f64::NAN,
         -f64::NAN,

@@ -19,15 +19,15 @@ use crate::store::{
 
 mod contract;
 
-type Rows = BTreeMap<Timestamp, Vec<f64>>;
+type ReferenceRows = BTreeMap<Timestamp, Vec<f64>>;
 
 /// The disk of a store: its contents, and whether it can be written.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     /// The contents as the operating system has them, which outlive the process.
-    series: Mutex<BTreeMap<String, Rows>>,
+    series: Mutex<BTreeMap<String, ReferenceRows>>,
     /// The synced contents, which outlive a power cut.
-    synced: Mutex<BTreeMap<String, Rows>>,
+    synced: Mutex<BTreeMap<String, ReferenceRows>>,
     pub(super) fails: AtomicBool,
     is_locked: AtomicBool,
     /// Whether a row was removed by damage.
@@ -36,7 +36,7 @@ pub(super) struct Disk {
 
 impl Disk {
     /// The disk after a power cut.
-    pub(super) fn after_a_cut(&self) -> Self {
+    pub(super) fn after_power_cut(&self) -> Self {
         let left = self.synced.lock().unwrap().clone();
         Self {
             series: Mutex::new(left.clone()),
@@ -72,16 +72,16 @@ pub(super) struct Reference {
     flaw: Option<Flaw>,
     options: Options,
     disk: Arc<Disk>,
-    state: Mutex<State>,
+    state: Mutex<ReferenceState>,
     holds_lock: AtomicBool,
     racy_count: AtomicU64,
     opened_in: ThreadId,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReferenceState {
     keys: BTreeMap<SeriesId, SeriesKey>,
-    series: BTreeMap<SeriesId, Line>,
+    series: BTreeMap<SeriesId, StoredSeries>,
     accepted: u64,
     superseded: u64,
     expired: u64,
@@ -93,8 +93,8 @@ struct State {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Line {
-    rows: Rows,
+struct StoredSeries {
+    rows: ReferenceRows,
     newest: Option<Timestamp>,
     last_written: Option<Timestamp>,
 }
@@ -125,7 +125,7 @@ impl Reference {
         self.flaw == Some(flaw)
     }
 
-    fn enter(&self) -> Result<MutexGuard<'_, State>> {
+    fn enter(&self) -> Result<MutexGuard<'_, ReferenceState>> {
         if self.has(Flaw::KnowsOneThread) && std::thread::current().id() != self.opened_in {
             return Err(Self::failed("work in another thread"));
         }
@@ -153,7 +153,7 @@ impl Reference {
         }
     }
 
-    fn is_defined(&self, state: &State, id: SeriesId) -> bool {
+    fn is_defined(&self, state: &ReferenceState, id: SeriesId) -> bool {
         let is_below = || state.keys.keys().any(|&other| other > id);
         state.keys.contains_key(&id) || (self.has(Flaw::DefinesAllBelow) && is_below())
     }
@@ -167,7 +167,7 @@ impl Reference {
     }
 
     /// The series whose rows a write or read of `id` uses.
-    fn target(&self, state: &State, id: SeriesId) -> SeriesId {
+    fn target(&self, state: &ReferenceState, id: SeriesId) -> SeriesId {
         let name = |id: SeriesId| state.keys.get(&id).map(|key| key.name().to_owned());
         if self.has(Flaw::IgnoresLabels) {
             state
@@ -196,7 +196,7 @@ impl Reference {
         }
     }
 
-    fn refusal(&self, state: &State, line: &Line, at: Timestamp, value: f64) -> Option<Reason> {
+    fn refusal(&self, state: &ReferenceState, line: &StoredSeries, at: Timestamp, value: f64) -> Option<Reason> {
         let c = &self.options.capabilities;
         let is_late = line.newest.is_some_and(|newest| at < newest);
         let keeps_ns = self.options.capabilities.retention_ns.unwrap_or(i64::MAX);
@@ -220,7 +220,7 @@ impl Reference {
     }
 
     /// Stores one sample. Returns how many samples it superseded and expired.
-    fn put(&self, state: &State, line: &mut Line, at: Timestamp, value: f64) -> (u64, u64) {
+    fn put(&self, state: &ReferenceState, line: &mut StoredSeries, at: Timestamp, value: f64) -> (u64, u64) {
         let is_late = line.newest.is_some_and(|newest| at < newest);
         let is_dropped = (is_late && self.has(Flaw::DropsLateSamples))
             || (!value.is_finite() && self.has(Flaw::DropsSpecialValues))
@@ -261,10 +261,10 @@ impl Reference {
     /// threads a chance in between.
     fn apply<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, ReferenceState>,
         sample: (SeriesId, Timestamp, f64),
         refused: &mut Option<Reason>,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, ReferenceState> {
         let (id, at, value) = sample;
         let id = self.target(&state, id);
         let mut line = state.series.remove(&id).unwrap_or_default();
@@ -314,7 +314,7 @@ impl Reference {
     /// Refuses a batch because of its sample `unknown`.
     fn reject<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, ReferenceState>,
         samples: &[(usize, (SeriesId, Timestamp, f64))],
         unknown: usize,
     ) -> Error {
@@ -356,7 +356,7 @@ impl Reference {
         }
     }
 
-    fn rows(&self, line: &Line, range: TimeRange) -> (Vec<Timestamp>, Vec<f64>) {
+    fn rows(&self, line: &StoredSeries, range: TimeRange) -> (Vec<Timestamp>, Vec<f64>) {
         let is_in = |at: Timestamp| match self.flaw {
             Some(Flaw::IncludesTheEnd) => range.start <= at && at <= range.end,
             Some(Flaw::ExcludesTheStart) => range.start < at && at < range.end,
@@ -377,7 +377,7 @@ impl Reference {
         rows.into_iter().unzip()
     }
 
-    fn resampled(&self, line: &Line, range: TimeRange, resample: Resample) -> (Vec<Timestamp>, Vec<f64>) {
+    fn resampled(&self, line: &StoredSeries, range: TimeRange, resample: Resample) -> (Vec<Timestamp>, Vec<f64>) {
         let step = resample.step_ns;
         let range = if self.has(Flaw::IgnoresTheRangeOfRows) {
             let start = Timestamp(range.start.0.div_euclid(step).saturating_mul(step));
@@ -422,7 +422,7 @@ impl Reference {
         (times, values)
     }
 
-    fn check_known(&self, state: &State, ids: &[SeriesId]) -> Result<()> {
+    fn check_known(&self, state: &ReferenceState, ids: &[SeriesId]) -> Result<()> {
         match ids.iter().find(|&&id| !self.is_defined(state, id)) {
             Some(&id) if !self.has(Flaw::AnswersForTheUnknown) => Err(Error::UnknownSeries { id }),
             _ => Ok(()),
@@ -430,7 +430,7 @@ impl Reference {
     }
 
     /// The samples that a reader may see now.
-    fn visible(state: &mut State, asked: &[SeriesId]) -> BTreeMap<SeriesId, Line> {
+    fn visible(state: &mut ReferenceState, asked: &[SeriesId]) -> BTreeMap<SeriesId, StoredSeries> {
         let mut series: BTreeMap<_, _> = asked
             .iter()
             .filter_map(|id| Some((*id, state.series.get(id)?.clone())))
@@ -444,7 +444,7 @@ impl Reference {
     }
 
     /// Samples on the disk of series that have not been defined since the opening.
-    fn samples_of_others(&self, state: &State) -> u64 {
+    fn samples_of_others(&self, state: &ReferenceState) -> u64 {
         let names: Vec<String> = state.keys.iter().map(|(id, key)| self.name_on_disk(*id, key)).collect();
         let disk = self.disk.series.lock().unwrap();
         let others = disk.iter().filter(|(name, _)| !names.contains(name));
@@ -454,7 +454,7 @@ impl Reference {
             .sum()
     }
 
-    fn sync(&self, state: &mut State) -> Result<()> {
+    fn sync(&self, state: &mut ReferenceState) -> Result<()> {
         if self.disk.fails.load(Ordering::SeqCst) {
             if self.has(Flaw::CoversAFailedFlush) {
                 state.synced = Position(state.accepted);

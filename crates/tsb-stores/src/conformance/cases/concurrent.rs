@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tsb_core::{Batch, Ids, SeriesId, Times};
 
-use super::{Case, Outcome, of, of_all, of_readable, tick_values, value_of};
+use super::{Case, CheckResult, of, of_all, of_readable, tick_values, value_of};
 use crate::conformance::failure::{Failure, ensure, equal};
 use crate::conformance::model::same_value;
 use crate::conformance::subject::{definitions, reads};
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::{OnConflict, Query, Refusals, Scope, Store, StoreExt, TimeRange};
 
 pub(super) const CASES: &[Case] = &[
@@ -102,7 +102,7 @@ fn read_until(store: &dyn Store, context: &Context, done: &AtomicBool) -> Result
     Ok(reads)
 }
 
-fn many_writers_and_readers(context: &Context) -> Outcome {
+fn many_writers_and_readers(context: &Context) -> CheckResult {
     let subject = context.subject(WRITERS * SERIES)?;
     let store: &dyn Store = &*subject.store;
     let ticks = context.kept_ticks(200);
@@ -136,10 +136,10 @@ fn many_writers_and_readers(context: &Context) -> Outcome {
         }
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn defined_while_others_write(context: &Context) -> Outcome {
+fn defined_while_others_write(context: &Context) -> CheckResult {
     let mut subject = context.subject(SERIES)?;
     let ticks = context.kept_ticks(200);
     let more = 300;
@@ -164,10 +164,10 @@ fn defined_while_others_write(context: &Context) -> Outcome {
         subject.model.apply(SeriesId(id), context.at(0), value_of(id, 0));
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn two_writers_share_a_series(context: &Context) -> Outcome {
+fn two_writers_share_a_series(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let step = match context.capabilities.exactness {
         crate::store::Exactness::OnePerSlot(slot_ns) => slot_ns.max(context.tick_ns()),
@@ -197,10 +197,10 @@ fn two_writers_share_a_series(context: &Context) -> Outcome {
         subject.model.apply(SeriesId(0), at(tick), value_of(0, tick));
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_plain_thread_is_enough(context: &Context) -> Outcome {
+fn a_plain_thread_is_enough(context: &Context) -> CheckResult {
     // Opened in one thread, used in a second one without a runtime, closed in a third.
     let store = context.store()?;
     let capabilities = context.capabilities;
@@ -221,10 +221,10 @@ fn a_plain_thread_is_enough(context: &Context) -> Outcome {
         .map_err(|_| "the store panicked in a plain thread".to_owned())??;
     let closed = std::thread::spawn(move || store.close()).join();
     closed.map_err(|_| "close panicked in a plain thread".to_owned())??;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_slow_visitor_holds_up_no_writer(context: &Context) -> Outcome {
+fn a_slow_visitor_holds_up_no_writer(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     for tick in 0..100 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 2, tick))?;
@@ -262,10 +262,10 @@ fn a_slow_visitor_holds_up_no_writer(context: &Context) -> Outcome {
         Ok::<_, Failure>(was_held_up)
     })?;
     equal("a write waits for the visitor of a query", &was_held_up, &Some(false))?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn flush_covers_what_others_wrote(context: &Context) -> Outcome {
+fn flush_covers_what_others_wrote(context: &Context) -> CheckResult {
     let subject = context.subject(WRITERS * SERIES)?;
     let store: &dyn Store = &*subject.store;
     let level = context.capabilities.reaches;
@@ -308,5 +308,5 @@ fn flush_covers_what_others_wrote(context: &Context) -> Outcome {
         }
         writers.into_iter().map(join).fold(result, Result::and)
     })?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::{Case, Outcome, of};
+use super::{Case, CheckResult, of};
 use crate::conformance::failure::{Failure, ensure, equal, is_unsupported, refused};
 use crate::conformance::subject::Subject;
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Capabilities, Consolidated, Derivation, Exactness, Query, Resample, StoreExt, TimeRange};
 
 pub(in crate::conformance) const CASES: &[Case] = &[
@@ -76,7 +76,7 @@ fn span_ns(rule: &Consolidated, steps: u32) -> i64 {
     rule.step_s as i64 * i64::from(steps) * 1_000_000_000
 }
 
-fn steady_value_fills_its_rows(context: &Context) -> Outcome {
+fn steady_value_fills_its_rows(context: &Context) -> CheckResult {
     let (subject, rule, last) = fill(context)?;
     for (index, archive) in rule.archives().enumerate() {
         let span_ns = span_ns(&rule, archive.steps);
@@ -105,10 +105,10 @@ fn steady_value_fills_its_rows(context: &Context) -> Outcome {
             }
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn only_archives_answer(context: &Context) -> Outcome {
+fn only_archives_answer(context: &Context) -> CheckResult {
     let (subject, rule, _) = fill(context)?;
     for consolidation in super::resample::CONSOLIDATIONS {
         for step_ns in [1, span_ns(&rule, 1) + 1, i64::MAX] {
@@ -126,10 +126,10 @@ fn only_archives_answer(context: &Context) -> Outcome {
             )?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn range_cuts_rows(context: &Context) -> Outcome {
+fn range_cuts_rows(context: &Context) -> CheckResult {
     let (subject, _, _) = fill(context)?;
     let all = subject.rows(SeriesId(1), TimeRange::ALL, None)?;
     for (from, to) in [(0, 3), (2, 2), (1, all.len()), (3, 5)] {
@@ -157,10 +157,10 @@ fn range_cuts_rows(context: &Context) -> Outcome {
             &expected,
         )?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn rows_come_back(context: &Context) -> Outcome {
+fn rows_come_back(context: &Context) -> CheckResult {
     let (mut subject, rule, last) = fill(context)?;
     let before = subject.store.samples(SeriesId(2), TimeRange::ALL)?;
     let mut newest = [None];
@@ -176,10 +176,10 @@ fn rows_come_back(context: &Context) -> Outcome {
     equal("accepted of what is there", &ack.accepted, &0)?;
     let ack = subject.tick(0, last + span_ns(&rule, 1), &values)?;
     equal("accepted of the next step", &ack.accepted, &(SERIES as usize))?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn newest_is_the_last_row(context: &Context) -> Outcome {
+fn newest_is_the_last_row(context: &Context) -> CheckResult {
     let (mut subject, rule, last) = fill(context)?;
     for step in 0..6 {
         for id in 0..SERIES {
@@ -197,5 +197,5 @@ fn newest_is_the_last_row(context: &Context) -> Outcome {
     let mut newest = [Some(Timestamp(42))];
     subject.store.newest(&[SeriesId(SERIES)], &mut newest)?;
     equal("newest of a series without samples", &newest, &[None])?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

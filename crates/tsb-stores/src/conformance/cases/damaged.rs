@@ -1,11 +1,11 @@
 //! Clause 10 for stores whose files were damaged: missing or changed samples must be reported.
 
-use super::left::{Outlived, SERIES, Writer};
+use super::tick_writer::{SERIES, TickWriter, WrittenTicks};
 use super::unclosed::outlives;
-use super::{Case, Outcome, of};
+use super::{Case, CheckResult, of};
 use crate::conformance::failure::{Failure, ensure};
 use crate::conformance::subject::{definitions, reads};
-use crate::conformance::{Context, Damaged, Finding};
+use crate::conformance::{CheckOutcome, Context, Damaged};
 use crate::damage::Damage;
 use crate::store::{Capabilities, Scope, StoreExt, TimeRange};
 use tsb_core::{Durability, SeriesId};
@@ -19,11 +19,11 @@ fn keeps(c: &Capabilities) -> bool {
     outlives(c) && c.reaches >= Durability::Buffered
 }
 
-fn loss_is_said(context: &Context) -> Outcome {
+fn loss_is_said(context: &Context) -> CheckResult {
     let mut shown = 0;
     for seed in 0..ROUNDS {
         let place = context.fixture.place()?;
-        let mut writer = Writer::open(&*place)?;
+        let mut writer = TickWriter::open(&*place)?;
         let ticks = 3 + seed as i64 % 29;
         for _ in 0..ticks {
             writer.write()?;
@@ -39,18 +39,18 @@ fn loss_is_said(context: &Context) -> Outcome {
             continue;
         };
         shown += 1;
-        said_or_harmless(writer.leave(), &damaged, ticks)
+        said_or_harmless(writer.drop_unclosed(), &damaged, ticks)
             .map_err(|what| format!("{}, after {ticks} ticks: {what}", damaged.what))?;
     }
     if shown == 0 {
-        return Ok(Finding::NotShown(
+        return Ok(CheckOutcome::NotShown(
             "the place has no files of which damage is always seen",
         ));
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn said_or_harmless(mut written: Outlived, damaged: &Damaged, ticks: i64) -> Result<(), Failure> {
+fn said_or_harmless(mut written: WrittenTicks, damaged: &Damaged, ticks: i64) -> Result<(), Failure> {
     let Ok(store) = damaged.place.open() else { return Ok(()) };
     if store.define(&definitions(0..SERIES as u32)).is_err() {
         return Ok(());
@@ -59,7 +59,7 @@ fn said_or_harmless(mut written: Outlived, damaged: &Damaged, ticks: i64) -> Res
     if reads(&store.capabilities()) && (0..SERIES as u32).any(is_unreadable) {
         return Ok(());
     }
-    let writer = Writer::of(store, written.clone());
+    let writer = TickWriter::of(store, written.clone());
     let Err(lost) = written.check(&writer, &[ticks; SERIES]) else {
         return Ok(());
     };

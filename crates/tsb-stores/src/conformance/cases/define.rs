@@ -2,10 +2,10 @@
 
 use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
-use super::{Case, Outcome, binds_keys, of, of_all, of_readable, tick_values, value_of};
+use super::{Case, CheckResult, binds_keys, of, of_all, of_readable, tick_values, value_of};
 use crate::conformance::failure::{ensure, equal, refused};
 use crate::conformance::subject::{definitions, key};
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::error::Error;
 use crate::store::{Query, Refusals, TimeRange};
 
@@ -30,7 +30,7 @@ fn is_unknown(id: u32) -> impl Fn(&Error) -> bool {
     move |error| matches!(error, Error::UnknownSeries { id: found } if found.0 == id)
 }
 
-fn define_is_idempotent(context: &Context) -> Outcome {
+fn define_is_idempotent(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     let _ = subject.tick(0, context.at(0), &tick_values(0, 3, 0))?;
     subject.define(0..3)?;
@@ -38,18 +38,18 @@ fn define_is_idempotent(context: &Context) -> Outcome {
     subject.check()?;
     let _ = subject.tick(0, context.at(1), &tick_values(0, 3, 1))?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn define_of_nothing(context: &Context) -> Outcome {
+fn define_of_nothing(context: &Context) -> CheckResult {
     let mut subject = context.subject(0)?;
     subject.check()?;
     let _ = subject.tick(0, context.at(0), &[])?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn parts_in_any_order(context: &Context) -> Outcome {
+fn parts_in_any_order(context: &Context) -> CheckResult {
     let mut subject = context.subject(0)?;
     subject.define([7, 5, 6])?;
     let _ = subject.tick(5, context.at(0), &tick_values(5, 3, 0))?;
@@ -66,10 +66,10 @@ fn parts_in_any_order(context: &Context) -> Outcome {
     subject.define([3, 1])?;
     let _ = subject.tick(0, context.at(1), &tick_values(0, 8, 1))?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn new_series_at_any_time(context: &Context) -> Outcome {
+fn new_series_at_any_time(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let ticks = context.kept_ticks(40);
     for tick in 0..ticks {
@@ -78,10 +78,10 @@ fn new_series_at_any_time(context: &Context) -> Outcome {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, series, tick))?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_bound_id_keeps_its_key(context: &Context) -> Outcome {
+fn a_bound_id_keeps_its_key(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let _ = subject.tick(0, context.at(0), &tick_values(0, 2, 0))?;
     let again = subject.store.define(&[(SeriesId(1), SeriesKey::new("another"))]);
@@ -91,10 +91,10 @@ fn a_bound_id_keeps_its_key(context: &Context) -> Outcome {
     subject.define(0..2)?;
     let _ = subject.tick(0, context.at(1), &tick_values(0, 2, 1))?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_bound_key_keeps_its_id(context: &Context) -> Outcome {
+fn a_bound_key_keeps_its_id(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let again = subject.store.define(&[(SeriesId(2), key(0))]);
     refused("binding the key of id 0 to id 2", again, "Conflict", |error| {
@@ -102,10 +102,10 @@ fn a_bound_key_keeps_its_id(context: &Context) -> Outcome {
     })?;
     let _ = subject.tick(0, context.at(0), &tick_values(0, 2, 0))?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn labels_belong_to_the_key(context: &Context) -> Outcome {
+fn labels_belong_to_the_key(context: &Context) -> CheckResult {
     let mut subject = context.subject(0)?;
     let keys = [
         SeriesKey::new("cpu"),
@@ -125,10 +125,10 @@ fn labels_belong_to_the_key(context: &Context) -> Outcome {
     subject.defined = pairs.iter().map(|(id, _)| *id).collect();
     let _ = subject.tick(0, context.at(0), &tick_values(0, 5, 0))?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn an_undefined_id_applies_nothing(context: &Context) -> Outcome {
+fn an_undefined_id_applies_nothing(context: &Context) -> CheckResult {
     let mut subject = context.subject(4)?;
     let _ = subject.tick(0, context.at(0), &tick_values(0, 4, 0))?;
     let at = context.at(1);
@@ -166,10 +166,10 @@ fn an_undefined_id_applies_nothing(context: &Context) -> Outcome {
     }
     let _ = subject.tick(0, context.at(2), &tick_values(0, 4, 2))?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn reads_of_an_undefined_id(context: &Context) -> Outcome {
+fn reads_of_an_undefined_id(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let _ = subject.tick(0, context.at(0), &tick_values(0, 2, 0))?;
     let series = [SeriesId(0), SeriesId(9)];
@@ -195,12 +195,12 @@ fn reads_of_an_undefined_id(context: &Context) -> Outcome {
         "UnknownSeries",
         is_unknown(9),
     )?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_flood_of_series_is_stopped(context: &Context) -> Outcome {
+fn a_flood_of_series_is_stopped(context: &Context) -> CheckResult {
     let Some(bounded) = context.fixture.bounded()? else {
-        return Ok(Finding::NotShown("the fixture has no bounded store"));
+        return Ok(CheckOutcome::NotShown("the fixture has no bounded store"));
     };
     let store = bounded.store;
     let limit = bounded.max_series as u32;
@@ -220,5 +220,5 @@ fn a_flood_of_series_is_stopped(context: &Context) -> Outcome {
     ensure(ack.accepted == 1, || {
         format!("the last series is not writable: {refusals:?}")
     })?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

@@ -2,9 +2,9 @@
 
 use tsb_core::{Durability, SeriesId};
 
-use super::{Case, Outcome, of, of_all, tick_values};
+use super::{Case, CheckResult, of, of_all, tick_values};
 use crate::conformance::failure::{ensure, equal, is_unsupported, refused};
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Position, Scope};
 
 pub(super) const CASES: &[Case] = &[
@@ -33,7 +33,7 @@ const LEVELS: [Durability; 4] = [
     Durability::Synced,
 ];
 
-fn an_ack_is_a_floor(context: &Context) -> Outcome {
+fn an_ack_is_a_floor(context: &Context) -> CheckResult {
     let mut subject = context.subject(4)?;
     let before = subject.store.durable(Durability::Unconfirmed);
     let mut last = before;
@@ -60,10 +60,10 @@ fn an_ack_is_a_floor(context: &Context) -> Outcome {
             })?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn durable_only_grows(context: &Context) -> Outcome {
+fn durable_only_grows(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let mut last = [Position(0); 4];
     let mut look = |subject: &crate::conformance::subject::Subject, when: String| {
@@ -86,10 +86,10 @@ fn durable_only_grows(context: &Context) -> Outcome {
         let _ = subject.tick(0, context.at(tick), &[])?;
         look(&subject, format!("after the empty write {tick}"))?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_higher_level_covers_no_more(context: &Context) -> Outcome {
+fn a_higher_level_covers_no_more(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     for tick in 0..20 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 2, tick))?;
@@ -108,10 +108,10 @@ fn a_higher_level_covers_no_more(context: &Context) -> Outcome {
             })?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn nothing_beyond_reach(context: &Context) -> Outcome {
+fn nothing_beyond_reach(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let first = subject.tick(0, context.at(0), &[1.0])?;
     subject.store.flush(Scope::All, subject.capabilities.reaches)?;
@@ -121,10 +121,10 @@ fn nothing_beyond_reach(context: &Context) -> Outcome {
             format!("durable({level}) covers {covered:?}, which is not claimed")
         })?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn flush_is_a_barrier(context: &Context) -> Outcome {
+fn flush_is_a_barrier(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     let reachable = LEVELS
         .into_iter()
@@ -143,10 +143,10 @@ fn flush_is_a_barrier(context: &Context) -> Outcome {
         })?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn flush_of_some_series(context: &Context) -> Outcome {
+fn flush_of_some_series(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..6 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 3, tick))?;
@@ -157,10 +157,10 @@ fn flush_of_some_series(context: &Context) -> Outcome {
         subject.store.flush(Scope::Series(&[]), subject.capabilities.reaches)?;
         subject.check()?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn flush_beyond_reach(context: &Context) -> Outcome {
+fn flush_beyond_reach(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let _ = subject.tick(0, context.at(0), &[1.0])?;
     for level in LEVELS.into_iter().filter(|&level| level > subject.capabilities.reaches) {
@@ -175,5 +175,5 @@ fn flush_beyond_reach(context: &Context) -> Outcome {
         )?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use tsb_core::{Batch, Durability, SeriesId};
 
-use super::{Case, Outcome, of, of_all, tick_values, value_of};
+use super::{Case, CheckResult, of, of_all, tick_values, value_of};
 use crate::conformance::failure::{Failure, ensure, equal, is_closed, refused};
 use crate::conformance::subject::{definitions, key, reads};
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Capabilities, Query, Refusals, Scope, StoreExt, TimeRange};
 
 pub(super) const CASES: &[Case] = &[
@@ -24,7 +24,7 @@ fn comes_back(c: &Capabilities) -> bool {
     reads(c) && c.persistent
 }
 
-fn close_is_idempotent(context: &Context) -> Outcome {
+fn close_is_idempotent(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let _ = subject.tick(0, context.at(0), &[1.0])?;
     for _ in 0..3 {
@@ -36,10 +36,10 @@ fn close_is_idempotent(context: &Context) -> Outcome {
     ensure(empty.capabilities() == context.capabilities, || {
         "capabilities differ after closing".to_owned()
     })?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn everything_is_closed(context: &Context) -> Outcome {
+fn everything_is_closed(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let ack = subject.tick(0, context.at(0), &[1.0, 2.0])?;
     let store = &subject.store;
@@ -77,10 +77,10 @@ fn everything_is_closed(context: &Context) -> Outcome {
     })?;
     equal("stats: accepted", &store.stats().accepted, &2)?;
     store.close()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn close_while_others_write(context: &Context) -> Outcome {
+fn close_while_others_write(context: &Context) -> CheckResult {
     let subject = context.subject(4)?;
     let store = &subject.store;
     let writer = |id: u32| {
@@ -118,10 +118,10 @@ fn close_while_others_write(context: &Context) -> Outcome {
         &store.stats().accepted,
         &accepted,
     )?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn reopened_with_all(context: &Context) -> Outcome {
+fn reopened_with_all(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..50 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 3, tick))?;
@@ -131,10 +131,10 @@ fn reopened_with_all(context: &Context) -> Outcome {
     subject.check()?;
     let _ = subject.tick(0, context.at(50), &tick_values(0, 3, 50))?;
     subject.check_newest(&[0, 1, 2].map(SeriesId))?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn close_flushes(context: &Context) -> Outcome {
+fn close_flushes(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     for tick in 0..7 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 2, tick))?;
@@ -144,10 +144,10 @@ fn close_flushes(context: &Context) -> Outcome {
         subject.check_rows(id, TimeRange::ALL)?;
     }
     subject.check_newest(&[0, 1].map(SeriesId))?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn reopened_under_other_ids(context: &Context) -> Outcome {
+fn reopened_under_other_ids(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..10 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 3, tick))?;
@@ -167,10 +167,10 @@ fn reopened_under_other_ids(context: &Context) -> Outcome {
         }
     }
     again.close()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn reopened_many_times(context: &Context) -> Outcome {
+fn reopened_many_times(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     for round in 0..10 {
         let _ = subject.tick(0, context.at(round), &tick_values(0, 2, round))?;
@@ -182,5 +182,5 @@ fn reopened_many_times(context: &Context) -> Outcome {
             subject.check_rows(id, TimeRange::ALL)?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 
 use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
-use super::{Case, Outcome, of_readable};
+use super::{Case, CheckResult, of_readable};
 use crate::conformance::failure::{Failure, ensure, equal};
 use crate::conformance::model::same_value;
 use crate::conformance::subject::{definitions, open_again};
-use crate::conformance::{Context, Finding, Opened, Tier};
+use crate::conformance::{BoxedStore, CheckOutcome, Context, Tier};
 use crate::store::{Exactness, Query, Scope, StoreExt, TimeRange};
 
 pub(super) const CASES: &[Case] = &[Case {
@@ -28,13 +28,13 @@ fn value_of(id: u32, tick: i64) -> f64 {
     f64::from(id) * 4_096.0 + tick as f64
 }
 
-struct Grid {
+struct TickGrid {
     start: Timestamp,
     step_ns: i64,
     ticks: i64,
 }
 
-impl Grid {
+impl TickGrid {
     /// One tick per slot if the store has slots, and no more than retention keeps.
     fn of(context: &Context) -> Self {
         let step_ns = match context.capabilities.exactness {
@@ -57,8 +57,8 @@ impl Grid {
     }
 }
 
-fn none_is_lost(context: &Context) -> Outcome {
-    let grid = Grid::of(context);
+fn none_is_lost(context: &Context) -> CheckResult {
+    let grid = TickGrid::of(context);
     let place = context.fixture.place()?;
     let store = place.open()?;
     store.define(&definitions(0..SERIES))?;
@@ -84,10 +84,10 @@ fn none_is_lost(context: &Context) -> Outcome {
         store.define(&definitions(0..SERIES))?;
         check(context, &store, &grid).map_err(|what| format!("dropped and opened again: {what}"))?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn check(context: &Context, store: &Opened, grid: &Grid) -> Result<(), Failure> {
+fn check(context: &Context, store: &BoxedStore, grid: &TickGrid) -> Result<(), Failure> {
     for id in 0..SERIES {
         let query = Query {
             series: &[SeriesId(id)],

@@ -1,9 +1,9 @@
 //! Clause 11: the newest timestamps.
 
-use super::{Case, Outcome, binds_keys, of, of_readable, tick_values, value_of};
+use super::{Case, CheckResult, binds_keys, of, of_readable, tick_values, value_of};
 use crate::conformance::failure::{Failure, ensure, equal};
 use crate::conformance::subject::Subject;
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::OnConflict;
 use tsb_core::{SeriesId, Timestamp};
 
@@ -18,7 +18,7 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-fn newest_follows(context: &Context) -> Outcome {
+fn newest_follows(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     subject.check_newest(&[0, 1, 2].map(SeriesId))?;
     for tick in [3, 4, 9, 7, 9, 2, 10, 40, 39, 41] {
@@ -32,10 +32,10 @@ fn newest_follows(context: &Context) -> Outcome {
     ])?;
     subject.check_newest(&[0, 1, 2].map(SeriesId))?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn many_series(context: &Context) -> Outcome {
+fn many_series(context: &Context) -> CheckResult {
     let series = 500;
     let mut subject = context.subject(series)?;
     for tick in 0..3 {
@@ -47,15 +47,15 @@ fn many_series(context: &Context) -> Outcome {
     subject.check_newest(&backwards)?;
     subject.check_newest(&[])?;
     subject.check_newest(&[7, 7, 499, 7].map(SeriesId))?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn fills_every_slot(context: &Context) -> Outcome {
+fn fills_every_slot(context: &Context) -> CheckResult {
     let mut subject = context.subject(4)?;
     let _ = subject.samples(&[(1, context.at(0), 1.0), (3, context.at(1), 1.0)])?;
     // The subject passes slots with a wrong value in each.
     subject.check_newest(&[0, 1, 2, 3].map(SeriesId))?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
 /// The store's newest accepted timestamps of two series.
@@ -67,7 +67,7 @@ fn newest_accepted(subject: &Subject) -> Result<[Option<Timestamp>; 2], Failure>
     Ok(newest)
 }
 
-fn newest_accepted_is_remembered(context: &Context) -> Outcome {
+fn newest_accepted_is_remembered(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let refuses = context.capabilities.late == OnConflict::Rejected;
     equal("newest accepted of nothing", &newest_accepted(&subject)?, &[None, None])?;
@@ -84,7 +84,7 @@ fn newest_accepted_is_remembered(context: &Context) -> Outcome {
         subject.reopen()?;
         check_newest_accepted(&newest_accepted(&subject)?, &expected, context, refuses)?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
 fn check_newest_accepted(

@@ -2,10 +2,10 @@
 //!
 //! The model knows what each capability means; these checks produce the situations.
 
-use super::{Case, Outcome, of, of_readable, value_of};
+use super::{Case, CheckResult, of, of_readable, value_of};
 use crate::conformance::failure::{ensure, equal};
 use crate::conformance::subject::reads;
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Capabilities, Exactness, OnConflict};
 
 pub(super) const CASES: &[Case] = &[
@@ -52,7 +52,7 @@ fn has_slots(c: &Capabilities) -> bool {
     reads(c) && matches!(c.exactness, Exactness::OnePerSlot(_))
 }
 
-fn batch_order_is_write_order(context: &Context) -> Outcome {
+fn batch_order_is_write_order(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     // Series 1 three times in one batch, in ascending time; its last value must be the newest.
     let _ = subject.samples(&[
@@ -71,10 +71,10 @@ fn batch_order_is_write_order(context: &Context) -> Outcome {
         (0, context.at(3), 3.0),
     ])?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn equal_timestamps(context: &Context) -> Outcome {
+fn equal_timestamps(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..10 {
         let _ = subject.tick(0, context.at(tick), &[1.0, 2.0, 3.0])?;
@@ -92,10 +92,10 @@ fn equal_timestamps(context: &Context) -> Outcome {
         (2, context.at(20), 3.0),
     ])?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn equal_timestamps_in_old_data(context: &Context) -> Outcome {
+fn equal_timestamps_in_old_data(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     // Long enough for a sealing store to have sealed.
     let ticks = context.kept_ticks(20_000);
@@ -112,10 +112,10 @@ fn equal_timestamps_in_old_data(context: &Context) -> Outcome {
     }
     let _ = subject.samples(together)?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn late_samples(context: &Context) -> Outcome {
+fn late_samples(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     for tick in [10, 20, 15, 5, 21, 14, 16, 0, 22] {
         let _ = subject.tick(0, context.at(tick), &[value_of(0, tick), value_of(1, tick)])?;
@@ -126,10 +126,10 @@ fn late_samples(context: &Context) -> Outcome {
         .into();
     let _ = subject.samples(&mixed)?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn very_late_samples(context: &Context) -> Outcome {
+fn very_late_samples(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let ticks = context.kept_ticks(20_000);
     // Every other tick first, then those between, backwards, in writes of one sample.
@@ -146,12 +146,12 @@ fn very_late_samples(context: &Context) -> Outcome {
         equal("a late sample: accepted", &ack.accepted, &1)?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_slot_keeps_its_last_write(context: &Context) -> Outcome {
+fn a_slot_keeps_its_last_write(context: &Context) -> CheckResult {
     let Exactness::OnePerSlot(slot_ns) = context.capabilities.exactness else {
-        return Ok(Finding::NotShown("the store has no slots"));
+        return Ok(CheckOutcome::NotShown("the store has no slots"));
     };
     let mut subject = context.subject(1)?;
     let start = context.at(0);
@@ -166,5 +166,5 @@ fn a_slot_keeps_its_last_write(context: &Context) -> Outcome {
     ensure(slot_ns == 1 || stats.superseded >= 3, || {
         format!("three were overwritten, counted: {stats:?}")
     })?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

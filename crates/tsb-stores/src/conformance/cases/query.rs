@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::{Case, Outcome, of, of_readable, tick_values, value_of};
+use super::{Case, CheckResult, of, of_readable, tick_values, value_of};
 use crate::conformance::failure::{Failure, ensure, equal, is_unsupported, refused};
 use crate::conformance::subject::{Subject, reads};
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Exactness, OnConflict, Query, TimeRange};
 
 pub(super) const CASES: &[Case] = &[
@@ -56,7 +56,7 @@ fn fill(context: &Context, series: u32, ticks: i64) -> Result<(Subject, Vec<Time
     Ok((subject, times))
 }
 
-fn what_is_accepted_is_visible(context: &Context) -> Outcome {
+fn what_is_accepted_is_visible(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..30 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 3, tick))?;
@@ -65,10 +65,10 @@ fn what_is_accepted_is_visible(context: &Context) -> Outcome {
         subject.check_rows(SeriesId(2), TimeRange::ALL)?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn ranges_are_half_open(context: &Context) -> Outcome {
+fn ranges_are_half_open(context: &Context) -> CheckResult {
     let (subject, times) = fill(context, 2, 12)?;
     let grain = context.capabilities.resolution_ns;
     let mut edges = Vec::new();
@@ -90,10 +90,10 @@ fn ranges_are_half_open(context: &Context) -> Outcome {
         };
         subject.check_rows(SeriesId(0), from)?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn series_come_in_the_order_asked(context: &Context) -> Outcome {
+fn series_come_in_the_order_asked(context: &Context) -> CheckResult {
     let (mut subject, _) = fill(context, 6, 5)?;
     // A series without samples gives no chunk.
     subject.define([6])?;
@@ -124,10 +124,10 @@ fn series_come_in_the_order_asked(context: &Context) -> Outcome {
             .sum();
         equal("samples of several series", &samples, &expected)?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn break_ends_the_query(context: &Context) -> Outcome {
+fn break_ends_the_query(context: &Context) -> CheckResult {
     let (subject, _) = fill(context, 4, 10)?;
     subject.check()?;
     let series = [0, 1, 2, 3].map(SeriesId);
@@ -147,10 +147,10 @@ fn break_ends_the_query(context: &Context) -> Outcome {
         })?;
         equal("visits of a visitor that breaks at once", &visits, &1)?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn nothing_asked(context: &Context) -> Outcome {
+fn nothing_asked(context: &Context) -> CheckResult {
     let (subject, times) = fill(context, 2, 5)?;
     let (first, last) = (times[0], times[times.len() - 1]);
     let series = [SeriesId(0), SeriesId(1)];
@@ -174,10 +174,10 @@ fn nothing_asked(context: &Context) -> Outcome {
         })?;
         equal(&format!("visits for {} series in {range:?}", series.len()), &visits, &0)?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn long_histories_come_whole(context: &Context) -> Outcome {
+fn long_histories_come_whole(context: &Context) -> CheckResult {
     let (subject, times) = fill(context, 3, 10_000)?;
     subject.check()?;
     for part in 0..20 {
@@ -188,10 +188,10 @@ fn long_histories_come_whole(context: &Context) -> Outcome {
         };
         subject.check_rows(SeriesId(part as u32 % 3), range)?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn gaps_and_jitter(context: &Context) -> Outcome {
+fn gaps_and_jitter(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     let mut rng = super::super::rng::Rng::new(7);
     let grain = context.capabilities.resolution_ns;
@@ -215,7 +215,7 @@ fn gaps_and_jitter(context: &Context) -> Outcome {
         }
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
 /// Values that are difficult for a codec; the special ones last.
@@ -240,7 +240,7 @@ pub(super) const AWKWARD: [f64; 18] = [
     f64::NAN,
 ];
 
-fn values_to_the_bit(context: &Context) -> Outcome {
+fn values_to_the_bit(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let step = match context.capabilities.exactness {
         Exactness::OnePerSlot(slot_ns) => slot_ns,
@@ -260,10 +260,10 @@ fn values_to_the_bit(context: &Context) -> Outcome {
         at = at + step;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn values_as_claimed(context: &Context) -> Outcome {
+fn values_as_claimed(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let values = [
         0.0,
@@ -280,10 +280,10 @@ fn values_as_claimed(context: &Context) -> Outcome {
         let _ = subject.tick(0, context.at(tick as i64), &[value, -value])?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn timestamps_far_from_now(context: &Context) -> Outcome {
+fn timestamps_far_from_now(context: &Context) -> CheckResult {
     let mut times: Vec<i64> = vec![i64::MIN, i64::MIN + 1, -1_000_000_001, -1, 0, 1, 999_999_999];
     times.extend([context.at(0).0, 1 << 62, i64::MAX - 2, i64::MAX - 1]);
     let grain = context.capabilities.resolution_ns;
@@ -307,10 +307,10 @@ fn timestamps_far_from_now(context: &Context) -> Outcome {
         };
         subject.check_rows(SeriesId(0), range)?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn stats_agree(context: &Context) -> Outcome {
+fn stats_agree(context: &Context) -> CheckResult {
     let mut subject = context.subject(4)?;
     subject.check_stats()?;
     for tick in 0..200 {
@@ -329,10 +329,10 @@ fn stats_agree(context: &Context) -> Outcome {
     ensure(stats.footprint.total_bytes() > 0, || {
         "samples that occupy no byte".to_owned()
     })?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn reads_are_unsupported(context: &Context) -> Outcome {
+fn reads_are_unsupported(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let _ = subject.tick(0, context.at(0), &[1.0])?;
     let series = [SeriesId(0)];
@@ -348,5 +348,5 @@ fn reads_are_unsupported(context: &Context) -> Outcome {
     let answer = subject.store.newest(&series, &mut [None]);
     refused("newest", answer, "Unsupported", is_unsupported)?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

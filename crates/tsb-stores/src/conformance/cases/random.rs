@@ -5,11 +5,11 @@ use tsb_core::{Batch, Durability, Ids, SeriesId, Times, Timestamp};
 
 use super::query::AWKWARD;
 use super::resample::CONSOLIDATIONS;
-use super::{Case, Outcome, of_all};
+use super::{Case, CheckResult, of_all};
 use crate::conformance::failure::{Failure, equal, refused};
 use crate::conformance::rng::Rng;
 use crate::conformance::subject::Subject;
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::error::Error;
 use crate::store::{Exactness, Refusals, Resample, Scope, TimeRange};
 
@@ -22,7 +22,7 @@ pub(super) const CASES: &[Case] = &[
 /// Operations per sequence.
 const OPERATIONS: usize = 200;
 
-fn random(context: &Context, seeds: std::ops::Range<u64>) -> Outcome {
+fn random(context: &Context, seeds: std::ops::Range<u64>) -> CheckResult {
     for seed in seeds {
         let mut run = Run {
             context,
@@ -39,7 +39,7 @@ fn random(context: &Context, seeds: std::ops::Range<u64>) -> Outcome {
             .map_err(|failure| format!("seed {seed}, at the end: {failure}"))?;
         run.subject.store.close()?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
 struct Run<'a> {

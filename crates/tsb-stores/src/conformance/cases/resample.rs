@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::{Case, Outcome, of};
+use super::{Case, CheckResult, of};
 use crate::conformance::failure::{Failure, is_unsupported, refused};
 use crate::conformance::rng::Rng;
 use crate::conformance::subject::{Subject, reads};
-use crate::conformance::{Context, Finding};
+use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Capabilities, Consolidation, Exactness, Query, Resample, TimeRange};
 
 pub(super) const CASES: &[Case] = &[
@@ -95,7 +95,7 @@ fn fill(context: &Context) -> Result<(Subject, Timestamp, Timestamp), Failure> {
     Ok((subject, context.at(0), context.at(ticks)))
 }
 
-fn rows_of(context: &Context, consolidation: Consolidation) -> Outcome {
+fn rows_of(context: &Context, consolidation: Consolidation) -> CheckResult {
     let (subject, start, end) = fill(context)?;
     let tick_ns = context.tick_ns();
     for step_ns in [
@@ -118,10 +118,10 @@ fn rows_of(context: &Context, consolidation: Consolidation) -> Outcome {
             }
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn steps_before_the_epoch(context: &Context) -> Outcome {
+fn steps_before_the_epoch(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let grain = context.capabilities.resolution_ns;
     for step in -25..25 {
@@ -137,10 +137,10 @@ fn steps_before_the_epoch(context: &Context) -> Outcome {
             subject.check_resampled(SeriesId(0), range, Resample { step_ns, consolidation })?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn rows_of_a_long_history(context: &Context) -> Outcome {
+fn rows_of_a_long_history(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let ticks = context.kept_ticks(5_000);
     for tick in 0..ticks {
@@ -162,10 +162,10 @@ fn rows_of_a_long_history(context: &Context) -> Outcome {
             subject.check_resampled(SeriesId(1), range, resample)?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn resampling_is_unsupported(context: &Context) -> Outcome {
+fn resampling_is_unsupported(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let _ = subject.tick(0, context.at(0), &[1.0])?;
     for consolidation in CONSOLIDATIONS {
@@ -186,5 +186,5 @@ fn resampling_is_unsupported(context: &Context) -> Outcome {
         )?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

@@ -3,12 +3,12 @@
 
 use tsb_core::{Durability, SeriesId};
 
-use super::left::{SERIES, Writer};
-use super::{Case, Outcome, of};
+use super::tick_writer::{SERIES, TickWriter};
+use super::{Case, CheckResult, of};
 use crate::conformance::failure::{ensure, equal};
 use crate::conformance::rng::Rng;
 use crate::conformance::subject::{definitions, reads};
-use crate::conformance::{Context, Finding, kill};
+use crate::conformance::{CheckOutcome, Context, kill};
 use crate::store::{Capabilities, Scope, TimeRange};
 
 pub(super) const CASES: &[Case] = &[
@@ -50,33 +50,33 @@ fn syncs(c: &Capabilities) -> bool {
     outlives(c) && c.reaches >= Durability::Synced
 }
 
-fn durable_survives(context: &Context) -> Outcome {
+fn durable_survives(context: &Context) -> CheckResult {
     for writes in [1, 2, 5, 16, 43] {
         let place = context.fixture.place()?;
-        let mut writer = Writer::open(&*place)?;
+        let mut writer = TickWriter::open(&*place)?;
         for _ in 0..writes {
             writer.write()?;
         }
         // Ask after the writes: a store that commits by the clock may have made progress.
         let covered = OUTLIVING.map(|level| writer.covered(level));
-        let left = writer.leave();
+        let left = writer.drop_unclosed();
         for (level, ticks) in OUTLIVING.into_iter().zip(covered) {
             left.clone()
                 .reopen(&*place, &[ticks; SERIES])
                 .map_err(|what| format!("durable({level}) covered {ticks} of {writes} writes: {what}"))?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn flushed_survives(context: &Context) -> Outcome {
+fn flushed_survives(context: &Context) -> CheckResult {
     for level in OUTLIVING
         .into_iter()
         .filter(|&level| level <= context.capabilities.reaches)
     {
         for behind in [0, 3] {
             let place = context.fixture.place()?;
-            let mut writer = Writer::open(&*place)?;
+            let mut writer = TickWriter::open(&*place)?;
             for _ in 0..7 {
                 writer.write()?;
             }
@@ -85,22 +85,22 @@ fn flushed_survives(context: &Context) -> Outcome {
                 writer.write()?;
             }
             writer
-                .leave()
+                .drop_unclosed()
                 .reopen(&*place, &[7; SERIES])
                 .map_err(|what| format!("7 writes, flush({level}), {behind} more, dropped without close: {what}"))?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn flush_of_some_survives(context: &Context) -> Outcome {
+fn flush_of_some_survives(context: &Context) -> CheckResult {
     for level in OUTLIVING
         .into_iter()
         .filter(|&level| level <= context.capabilities.reaches)
     {
         for flushed in [&[1_u32][..], &[2, 0], &[0, 1, 2]] {
             let place = context.fixture.place()?;
-            let mut writer = Writer::open(&*place)?;
+            let mut writer = TickWriter::open(&*place)?;
             for _ in 0..6 {
                 writer.write()?;
             }
@@ -111,23 +111,23 @@ fn flush_of_some_survives(context: &Context) -> Outcome {
                 ticks[id as usize] = 6;
             }
             writer
-                .leave()
+                .drop_unclosed()
                 .reopen(&*place, &ticks)
                 .map_err(|what| format!("flush({level}) of series {flushed:?}, dropped without close: {what}"))?;
         }
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn synced_survives_a_cut(context: &Context) -> Outcome {
+fn synced_survives_a_cut(context: &Context) -> CheckResult {
     for seed in 0..12 {
         let Some(place) = context.fixture.lossy()? else {
-            return Ok(Finding::NotShown(
+            return Ok(CheckOutcome::NotShown(
                 "the fixture has no medium that loses what was not synced",
             ));
         };
         let mut rng = Rng::new(seed);
-        let mut writer = Writer::open(&*place)?;
+        let mut writer = TickWriter::open(&*place)?;
         let writes = 1 + rng.below(60);
         for _ in 0..writes {
             writer.write()?;
@@ -140,23 +140,23 @@ fn synced_survives_a_cut(context: &Context) -> Outcome {
         let synced = writer.covered(Durability::Synced);
         // The image is taken while the store is open; what the store does afterwards is not in
         // it.
-        let after = place.after_a_cut(seed)?;
-        let left = writer.leave();
+        let after = place.after_power_cut(seed)?;
+        let left = writer.drop_unclosed();
         left.reopen(&*after, &[synced; SERIES])
             .map_err(|what| format!("power cut {seed} after {writes} writes, of which {synced} were synced: {what}"))?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn close_releases(context: &Context) -> Outcome {
+fn close_releases(context: &Context) -> CheckResult {
     let place = context.fixture.place()?;
-    let mut writer = Writer::open(&*place)?;
+    let mut writer = TickWriter::open(&*place)?;
     for _ in 0..4 {
         writer.write()?;
     }
     writer.store.close()?;
     // The closed value still exists while another one has the place open.
-    let mut second = Writer::after(&*place, writer.written())?;
+    let mut second = TickWriter::after(&*place, writer.written())?;
     second.write()?;
     drop(writer);
     second.write()?;
@@ -164,15 +164,15 @@ fn close_releases(context: &Context) -> Outcome {
     let ticks = second.ticks();
     second.store.close()?;
     second
-        .leave()
+        .drop_unclosed()
         .reopen(&*place, &[ticks; SERIES])
         .map_err(|what| format!("opened beside the closed value, which was dropped then: {what}"))?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn goes_on(context: &Context) -> Outcome {
+fn goes_on(context: &Context) -> CheckResult {
     let place = context.fixture.place()?;
-    let mut writer = Writer::open(&*place)?;
+    let mut writer = TickWriter::open(&*place)?;
     for round in 0..6 {
         for _ in 0..=round {
             writer.write()?;
@@ -182,15 +182,15 @@ fn goes_on(context: &Context) -> Outcome {
         }
         let covered = writer.covered(context.capabilities.reaches.min(Durability::Synced));
         let survives = context.capabilities.reaches >= Durability::Buffered;
-        let left = writer.leave();
+        let left = writer.drop_unclosed();
         writer = left
             .reopen(&*place, &[if survives { covered } else { 0 }; SERIES])
             .map_err(|what| format!("drop {round}: {what}"))?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn statistics_of_two_lives(context: &Context) -> Outcome {
+fn statistics_of_two_lives(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..9 {
         let _ = subject.tick(0, context.at(tick), &super::tick_values(0, 3, tick))?;
@@ -233,5 +233,5 @@ fn statistics_of_two_lives(context: &Context) -> Outcome {
     };
     ensure(rows > 0, || "the key that was defined again has no rows".to_owned())?;
     again.close()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

@@ -2,10 +2,10 @@
 
 use tsb_core::{Batch, Ids, SeriesId, Times};
 
-use super::{Case, Outcome, of, of_all, tick_values};
+use super::{Case, CheckResult, of, of_all, tick_values};
 use crate::conformance::failure::{ensure, equal, refused};
 use crate::conformance::subject::{definitions, is_full};
-use crate::conformance::{Context, Faulty, Finding};
+use crate::conformance::{CheckOutcome, Context, Faulty};
 use crate::error::Error;
 use crate::store::{OnConflict, Reason, Refusals, Scope, StoreExt, TimeRange};
 
@@ -25,7 +25,7 @@ pub(super) const CASES: &[Case] = &[
     of_all("c9_a_failed_flush_poisons", a_failed_flush_poisons),
 ];
 
-fn every_shape_is_taken(context: &Context) -> Outcome {
+fn every_shape_is_taken(context: &Context) -> CheckResult {
     let mut subject = context.subject(6)?;
     let ids = [4, 1, 3, 0].map(SeriesId);
     let in_order = [0, 1, 2, 3].map(SeriesId);
@@ -56,10 +56,10 @@ fn every_shape_is_taken(context: &Context) -> Outcome {
     }
     equal("stats: accepted", &subject.store.stats().accepted, &total)?;
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn refusals_are_appended(context: &Context) -> Outcome {
+fn refusals_are_appended(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let _ = subject.tick(0, context.at(5), &[1.0, 1.0])?;
     let mut refusals = Refusals::new();
@@ -94,10 +94,10 @@ fn refusals_are_appended(context: &Context) -> Outcome {
         .map(|refusal| refusal.index)
         .collect();
     equal("the refused indices", &added, &vec![1; usize::from(is_refused)])?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn special_values_are_refused(context: &Context) -> Outcome {
+fn special_values_are_refused(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     for (tick, value) in [f64::NAN, 1.0, f64::INFINITY, 2.0, f64::NEG_INFINITY]
         .into_iter()
@@ -111,13 +111,13 @@ fn special_values_are_refused(context: &Context) -> Outcome {
         )?;
     }
     subject.check()?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_full_store_refuses_by_name(context: &Context) -> Outcome {
+fn a_full_store_refuses_by_name(context: &Context) -> CheckResult {
     let bounded = match context.fixture.bounded()? {
         Some(bounded) if bounded.fills_up => bounded,
-        _ => return Ok(Finding::NotShown("the fixture has no store that fills up")),
+        _ => return Ok(CheckOutcome::NotShown("the fixture has no store that fills up")),
     };
     let store = bounded.store;
     let series = bounded.max_series as u32;
@@ -161,10 +161,10 @@ fn a_full_store_refuses_by_name(context: &Context) -> Outcome {
         visible += store.samples(id, TimeRange::ALL)?.len() as u64;
     }
     equal("samples that a query returns", &visible, &stats.samples)?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_failed_write_leaves_a_sound_store(context: &Context) -> Outcome {
+fn a_failed_write_leaves_a_sound_store(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..3 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 3, tick))?;
@@ -181,12 +181,12 @@ fn a_failed_write_leaves_a_sound_store(context: &Context) -> Outcome {
         subject.store.flush(Scope::All, subject.capabilities.reaches)?;
         subject.check()?;
     }
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }
 
-fn a_failed_flush_poisons(context: &Context) -> Outcome {
+fn a_failed_flush_poisons(context: &Context) -> CheckResult {
     let Some(Faulty { store, fail }) = context.fixture.faulty()? else {
-        return Ok(Finding::NotShown("the fixture has no medium that can fail"));
+        return Ok(CheckOutcome::NotShown("the fixture has no medium that can fail"));
     };
     store.define(&definitions(0..2))?;
     let highest = store.capabilities().reaches;
@@ -216,5 +216,5 @@ fn a_failed_flush_poisons(context: &Context) -> Outcome {
     refused("a write after closing", after, "Closed", |error| {
         matches!(error, Error::Closed)
     })?;
-    Ok(Finding::Holds)
+    Ok(CheckOutcome::Holds)
 }

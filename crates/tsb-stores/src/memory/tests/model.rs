@@ -24,7 +24,7 @@ pub(super) fn mixed(index: u64) -> u64 {
 
 /// A sorted map a series, and the counts.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct NaiveModel {
     series: Vec<BTreeMap<i64, f64>>,
     retention: Option<i64>,
     newest: i64,
@@ -41,7 +41,7 @@ fn same(left: f64, right: f64) -> bool {
     left == right || (left.is_nan() && right.is_nan())
 }
 
-impl Model {
+impl NaiveModel {
     pub(super) fn new(series: u32, retention: Option<i64>) -> Self {
         Self {
             series: vec![BTreeMap::new(); series as usize],

@@ -1,67 +1,67 @@
 //! Retention: removes samples older than the cutoff from a tile, with an exact count.
 
-use super::{Env, NOTE, Tile};
+use super::{NOTE, Tile, TileContext};
 
 impl Tile {
     /// Drops every block, loose sample and set of rows that lies completely before the cutoff.
     /// Returns the number of samples.
-    pub(in crate::memory) fn expire(&mut self, env: Env<'_>) -> usize {
-        self.expire_blocks(env) + self.expire_loose(env) + self.expire_rows(env)
+    pub(in crate::memory) fn expire(&mut self, context: TileContext<'_>) -> usize {
+        self.expire_blocks(context) + self.expire_loose(context) + self.expire_rows(context)
     }
 
-    fn expire_blocks(&mut self, env: Env<'_>) -> usize {
+    fn expire_blocks(&mut self, context: TileContext<'_>) -> usize {
         let (mut expired, mut freed) = (0, 0);
         for group in &mut self.groups {
-            while let Some(block) = group.index.pop_before(env.cutoff) {
+            while let Some(block) = group.index.pop_before(context.cutoff) {
                 let before = group.dead.len();
                 group.dead.retain(|(at, _)| *at > block.end);
                 let dead = before - group.dead.len();
-                env.budget.give(dead * NOTE);
+                context.budget.give(dead * NOTE);
                 expired += block.samples() - dead;
                 freed += block.heap_bytes();
             }
         }
-        self.forget_sealed(expired, freed, env);
+        self.subtract_sealed(expired, freed, context);
         expired
     }
 
-    fn expire_loose(&mut self, env: Env<'_>) -> usize {
+    fn expire_loose(&mut self, context: TileContext<'_>) -> usize {
         let (mut expired, mut freed, mut open) = (0, 0, 0);
         let Some(loose) = &mut self.loose else { return 0 };
         for series in loose.series_mut() {
-            while series.blocks.front().is_some_and(|block| block.end < env.cutoff) {
+            while series.blocks.front().is_some_and(|block| block.end < context.cutoff) {
                 let Some(block) = series.blocks.pop_front() else { break };
                 let (before, number) = (series.dead.len(), series.dropped);
                 series.dead.retain(|(_, of)| *of != number);
                 series.dropped += 1;
                 let dead = before - series.dead.len();
-                env.budget.give(dead * NOTE);
+                context.budget.give(dead * NOTE);
                 expired += block.samples() - dead;
                 freed += block.heap_bytes();
             }
         }
         for column in 0..self.len {
-            open += loose.drop_before(column, env.cutoff);
+            open += loose.drop_before(column, context.cutoff);
         }
-        self.forget_sealed(expired, freed, env);
+        self.subtract_sealed(expired, freed, context);
         expired + open
     }
 
     /// Drops the open rows if even the newest has expired: the tile gets no more samples.
-    fn expire_rows(&mut self, env: Env<'_>) -> usize {
-        if !self.rows.is_allocated() || self.rows.last().is_none_or(|last| last >= env.cutoff) {
+    fn expire_rows(&mut self, context: TileContext<'_>) -> usize {
+        if !self.rows.is_allocated() || self.rows.last().is_none_or(|last| last >= context.cutoff) {
             return 0;
         }
-        let expired = self.open_before(env.cutoff);
-        env.budget.give(self.rows.bytes());
+        let expired = self.open_before(context.cutoff);
+        context.budget.give(self.rows.bytes());
         self.rows.release();
         expired
     }
 
-    fn forget_sealed(&mut self, samples: usize, bytes: usize, env: Env<'_>) {
+    fn subtract_sealed(&mut self, samples: usize, bytes: usize, context: TileContext<'_>) {
         self.sealed_samples -= samples;
         self.sealed_bytes -= bytes;
-        env.budget.give(bytes);
+        context.budget.give(bytes);
     }
 
     /// Number of samples in open rows before `cutoff`.

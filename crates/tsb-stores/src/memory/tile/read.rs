@@ -2,7 +2,7 @@
 //! open samples. Decoding happens later, without the lock.
 
 use super::{GROUP, NOTE, Tile};
-use crate::block::{Block, Held, Parts, Steps};
+use crate::block::{Block, Part, PartData, Steps};
 
 /// The memory of a tile.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ impl Tile {
         column: usize,
         (start, end): (i64, i64),
         mut maxima: Option<Steps>,
-        into: &mut Vec<Held>,
+        into: &mut Vec<Part>,
     ) {
         if maxima.is_none() {
             self.touch(column, (start, end));
@@ -50,32 +50,32 @@ impl Tile {
         let loose = into.len();
         let index = &self.groups[column / GROUP].index;
         let column_of_group = column % GROUP;
-        let is_disturbed = |block: &Block, into: &[Held]| {
-            let disturbs = |held: &Held| held.start <= block.end && held.end >= block.start;
+        let is_disturbed = |block: &Block, into: &[Part]| {
+            let disturbs = |part: &Part| part.start <= block.end && part.end >= block.start;
             into[first..loose].iter().any(disturbs)
         };
         for (block, maximum) in index.overlapping(column_of_group, start, end) {
             // A NaN maximum may mean that the column has no sample in the block.
             let answers = !maximum.is_nan() && whole(block.start, block.end);
-            let parts = if answers && !is_disturbed(block, into) {
+            let data = if answers && !is_disturbed(block, into) {
                 if loose == first && joined(&mut into[first..], block, maximum, &mut whole) {
                     continue;
                 }
-                Parts::Maximum(maximum)
+                PartData::Maximum(maximum)
             } else {
-                Parts::Sealed(block.clone(), column_of_group)
+                PartData::Sealed(block.clone(), column_of_group)
             };
-            into.push(Held {
+            into.push(Part {
                 start: block.start,
                 end: block.end,
                 rank: 0,
                 maximum: f64::NAN,
-                parts,
+                data,
             });
         }
         self.take_open(column, (start, end), into);
         if loose > first {
-            into[first..].sort_by_key(|held| held.start);
+            into[first..].sort_by_key(|part| part.start);
         }
     }
 
@@ -89,16 +89,16 @@ impl Tile {
         std::hint::black_box(touched);
     }
 
-    fn take_loose(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
+    fn take_loose(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Part>) {
         let Some(loose) = &self.loose else { return };
         for (place, block) in loose.series()[column].blocks.iter().enumerate() {
             if block.end >= start && block.start < end {
-                into.push(Held {
+                into.push(Part {
                     start: block.start,
                     end: block.end,
                     rank: place as u64 + 1,
                     maximum: f64::NAN,
-                    parts: Parts::Sealed(block.clone(), 0),
+                    data: PartData::Sealed(block.clone(), 0),
                 });
             }
         }
@@ -107,7 +107,7 @@ impl Tile {
         push_open(times, values, u64::from(u32::MAX), into);
     }
 
-    fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Held>) {
+    fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Part>) {
         let (from, to) = (self.rows.before(start), self.rows.before(end));
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for row in from..to {
@@ -139,9 +139,9 @@ impl Tile {
 }
 
 /// Merges the maximum of a block into that of the previous part, if both lie in one step.
-fn joined(held: &mut [Held], block: &Block, maximum: f64, whole: &mut impl FnMut(i64, i64) -> bool) -> bool {
-    let Some(last) = held.last_mut() else { return false };
-    let Parts::Maximum(most) = &mut last.parts else {
+fn joined(parts: &mut [Part], block: &Block, maximum: f64, whole: &mut impl FnMut(i64, i64) -> bool) -> bool {
+    let Some(last) = parts.last_mut() else { return false };
+    let PartData::Maximum(most) = &mut last.data else {
         return false;
     };
     let is_same = whole(last.start, block.end);
@@ -152,14 +152,14 @@ fn joined(held: &mut [Held], block: &Block, maximum: f64, whole: &mut impl FnMut
     is_same
 }
 
-fn push_open(times: Vec<i64>, values: Vec<f64>, rank: u64, into: &mut Vec<Held>) {
+fn push_open(times: Vec<i64>, values: Vec<f64>, rank: u64, into: &mut Vec<Part>) {
     if let (Some(&start), Some(&end)) = (times.first(), times.last()) {
-        into.push(Held {
+        into.push(Part {
             start,
             end,
             rank,
             maximum: f64::NAN,
-            parts: Parts::Open(times, values),
+            data: PartData::Open(times, values),
         });
     }
 }

@@ -32,10 +32,10 @@ fn tick(store: &RrdStore, tick: i64) -> (usize, Vec<(u32, Reason)>) {
 }
 
 /// What it is called, and how it is made.
-type Wound = (&'static str, fn(&Path));
+type DamageCase = (&'static str, fn(&Path));
 
 /// Ways to damage a file that is there.
-const WOUNDS: [Wound; 6] = [
+const DAMAGES: [DamageCase; 6] = [
     ("cut short", |path| cut(path, 700)),
     ("empty", |path| cut(path, 0)),
     ("another cookie", |path| flip(path, 1)),
@@ -69,7 +69,7 @@ fn lost(store: &RrdStore) -> Vec<(DamageKind, PathBuf)> {
 
 #[test]
 fn a_file_that_is_damaged_when_it_is_opened_costs_its_own_series_only() {
-    for (what, wound) in WOUNDS {
+    for (what, damage) in DAMAGES {
         let folder = tempfile::tempdir().unwrap();
         let store = fleet(folder.path(), options());
         for number in 0..4 {
@@ -77,7 +77,7 @@ fn a_file_that_is_damaged_when_it_is_opened_costs_its_own_series_only() {
         }
         store.close().unwrap();
         let path = folder.path().join(FILE);
-        wound(&path);
+        damage(&path);
         let wounded = std::fs::read(&path).unwrap();
 
         let store = fleet(folder.path(), options());
@@ -103,7 +103,7 @@ fn a_file_that_is_damaged_when_it_is_opened_costs_its_own_series_only() {
 fn a_file_that_is_damaged_or_gone_while_it_is_written_costs_its_own_series_only() {
     let gone: (&str, fn(&Path)) = ("gone", |path| std::fs::remove_file(path).unwrap());
     for (is_exclusive, max_open) in [(false, 0), (false, 100), (true, 100)] {
-        for (what, wound) in WOUNDS.into_iter().chain([gone]) {
+        for (what, damage) in DAMAGES.into_iter().chain([gone]) {
             if is_exclusive && what != "empty" {
                 // Nobody else touches the files: only a page that is gone is noticed.
                 continue;
@@ -118,7 +118,7 @@ fn a_file_that_is_damaged_or_gone_while_it_is_written_costs_its_own_series_only(
             for number in 0..4 {
                 assert_eq!(tick(&store, number).0, SERIES as usize);
             }
-            wound(&folder.path().join(FILE));
+            damage(&folder.path().join(FILE));
             for number in 4..7 {
                 let refused = vec![(2, Reason::Damaged)];
                 assert_eq!(tick(&store, number), (4, refused), "{what}, {is_exclusive} {max_open}");
@@ -138,7 +138,7 @@ fn a_file_that_is_damaged_or_gone_while_it_is_written_costs_its_own_series_only(
 }
 
 #[test]
-fn a_damaged_file_that_only_a_query_meets_is_named() {
+fn a_damaged_file_read_only_by_a_query_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = fleet(folder.path(), options());
     for number in 0..4 {
@@ -162,7 +162,7 @@ fn a_damaged_file_that_only_a_query_meets_is_named() {
 }
 
 #[test]
-fn a_file_that_is_whole_again_takes_samples_again() {
+fn a_repaired_file_accepts_samples_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = fleet(folder.path(), options());
     for number in 0..4 {
@@ -183,7 +183,7 @@ fn a_file_that_is_whole_again_takes_samples_again() {
 /// Before, the id of the key that failed stayed bound, and the next key was in conflict with
 /// it: a listener that met one such file admitted no further series.
 #[test]
-fn a_key_that_cannot_be_defined_leaves_its_id_to_the_next() {
+fn a_failed_define_leaves_the_id_free() {
     let folder = tempfile::tempdir().unwrap();
     let other = RrdOptions {
         step_s: 20,
@@ -203,7 +203,7 @@ fn a_key_that_cannot_be_defined_leaves_its_id_to_the_next() {
 
 /// Of a store whose options are wrong, nothing is called damaged.
 #[test]
-fn files_of_which_none_has_the_layout_are_an_error_and_not_damage() {
+fn a_wrong_layout_in_every_file_is_an_error_and_not_damage() {
     let folder = tempfile::tempdir().unwrap();
     let store = fleet(folder.path(), options());
     tick(&store, 0);

@@ -3,17 +3,17 @@
 use proptest::prelude::*;
 use tsb_core::{Batch, Ids, SeriesId, Times, Timestamp};
 
-use super::{Decoder, Encoder};
+use super::{FrameDecoder, FrameEncoder};
 
 const SERIES: u32 = 200;
 
-type Sample = (u32, i64, u64);
+type LoggedSample = (u32, i64, u64);
 
-fn decode(decoder: &mut Decoder, frame: &[u8]) -> Result<Vec<Sample>, &'static str> {
+fn decode(decoder: &mut FrameDecoder, frame: &[u8]) -> Result<Vec<LoggedSample>, &'static str> {
     let mut samples = Vec::new();
-    decoder.frame(frame, SERIES, |piece| {
+    decoder.frame(frame, SERIES, |decoded| {
         samples.extend(
-            piece
+            decoded
                 .batch()
                 .iter()
                 .map(|(id, at, value)| (id.0, at.0, value.to_bits())),
@@ -42,7 +42,7 @@ fn samples() -> impl Strategy<Value = Vec<(u32, i64, f64)>> {
 proptest! {
     #[test]
     fn whatever_was_written_is_read(batches in proptest::collection::vec((samples(), 0..3u8), 1..8), frames in 1..4usize) {
-        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        let (mut encoder, mut decoder) = (FrameEncoder::default(), FrameDecoder::default());
         for part in batches.chunks(batches.len().div_ceil(frames)) {
             let mut expected = Vec::new();
             for (samples, shape) in part {
@@ -65,29 +65,29 @@ proptest! {
 
     #[test]
     fn a_damaged_frame_is_an_error(samples in samples(), place in any::<prop::sample::Index>(), bit in 0..8u8) {
-        let mut encoder = Encoder::default();
+        let mut encoder = FrameEncoder::default();
         for (id, at, value) in &samples {
             encoder.add(&Batch::tick(SeriesId(*id), Timestamp(*at), &[*value]));
         }
         let mut frame = encoder.frame().to_vec();
         let place = place.index(frame.len());
-        prop_assert!(decode(&mut Decoder::default(), &frame[..place]).is_err());
+        prop_assert!(decode(&mut FrameDecoder::default(), &frame[..place]).is_err());
         frame[place] ^= 1 << bit;
-        prop_assert!(decode(&mut Decoder::default(), &frame).is_err());
+        prop_assert!(decode(&mut FrameDecoder::default(), &frame).is_err());
     }
 
     #[test]
     fn no_bytes_make_it_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let sum = crc32fast::hash(&bytes).to_le_bytes();
         bytes.splice(0..0, sum);
-        let result = decode(&mut Decoder::default(), &bytes);
+        let result = decode(&mut FrameDecoder::default(), &bytes);
         prop_assert!(result.is_ok() || result.is_err());
     }
 }
 
 #[test]
 fn a_tick_of_counters_takes_about_a_byte_and_a_half_a_change() {
-    let mut encoder = Encoder::default();
+    let mut encoder = FrameEncoder::default();
     let tick = |at: i64| (0..64).map(move |id| (id * 1000 + at * (id % 4)) as f64);
     encoder.add(&Batch::tick(SeriesId(0), Timestamp(0), &tick(0).collect::<Vec<_>>()));
     encoder.clear();

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use rusqlite::{Connection, params};
 use tsb_core::time::Clock;
 
-use super::Shared;
+use super::TickShared;
 use super::writer::Writer;
 use crate::error::{Error, Result};
 use crate::numbers::labels_to_json;
 use crate::sqlite::Synchronous;
-use crate::sqlite::commits::Worst;
+use crate::sqlite::commits::LongestCommit;
 use crate::sqlite::file::{ROW_BYTES, on_disk};
 use crate::sqlite::wal::Witness;
 
@@ -20,7 +20,7 @@ const KEYS_AT_ONCE: usize = 1000;
 
 impl Writer {
     /// Commits everything pending.
-    pub(super) fn commit(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn commit(&mut self, shared: &TickShared) -> Result<()> {
         if self.encoder.len() == 0 {
             return Ok(());
         }
@@ -28,7 +28,7 @@ impl Writer {
         committed.map_err(|error| poison(shared, "a commit", error))
     }
 
-    fn try_commit(&mut self, shared: &Shared) -> Result<()> {
+    fn try_commit(&mut self, shared: &TickShared) -> Result<()> {
         let begun = self.clock.now();
         let mut filled_at = begun;
         self.transact(shared, |writer| {
@@ -47,30 +47,30 @@ impl Writer {
             shared.synced.store(position, Ordering::Release);
         }
         self.count(shared);
-        self.settle(shared)?;
-        let turned_at = self.clock.now();
+        self.after_commit(shared)?;
+        let rotated_at = self.clock.now();
         let journal_bytes = self.wal.bytes();
         let checkpointed = self.checkpoint_when_due(shared)?;
         let ended = self.clock.now();
-        let one = Worst {
+        let one = LongestCommit {
             total_ns: ended - begun,
             rows_ns: filled_at - begun,
             sync_ns: synced_at - filled_at,
-            checkpoint_ns: if checkpointed { ended - turned_at } else { 0 },
-            turn_ns: turned_at - synced_at,
+            checkpoint_ns: if checkpointed { ended - rotated_at } else { 0 },
+            rotation_ns: rotated_at - synced_at,
         };
         self.commits.note(one, journal_bytes);
         Ok(())
     }
 
     /// Records outside of the log that it holds one more commit.
-    fn count(&mut self, shared: &Shared) {
+    fn count(&mut self, shared: &TickShared) {
         let is_synced = shared.options.synchronous == Synchronous::Full;
         self.wal.committed(Witness(self.seq, 0), is_synced);
     }
 
     /// Runs `fill` in one transaction.
-    fn transact(&mut self, shared: &Shared, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    fn transact(&mut self, shared: &TickShared, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.run(shared, "BEGIN IMMEDIATE")?;
         if let Err(error) = fill(self).and_then(|()| self.run(shared, "COMMIT")) {
             // It may have been rolled back already; the first error is the one that counts.
@@ -82,7 +82,7 @@ impl Writer {
 
     /// Writes the keys of new series if there are many, so that `define` waits for that and not
     /// the first batch. Fewer keys are written with the next commit.
-    pub(super) fn commit_keys(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn commit_keys(&mut self, shared: &TickShared) -> Result<()> {
         while self.new_keys.len() >= KEYS_AT_ONCE {
             let rest = self.new_keys.split_off(KEYS_AT_ONCE);
             let written = self.transact(shared, |writer| writer.put_keys(shared));
@@ -95,13 +95,13 @@ impl Writer {
     }
 
     /// Writes everything that belongs to the transaction.
-    fn fill(&mut self, shared: &Shared) -> Result<()> {
+    fn fill(&mut self, shared: &TickShared) -> Result<()> {
         self.put_keys(shared)?;
-        self.put_turn(shared)?;
+        self.put_rotation(shared)?;
         self.put_frame(shared)?;
-        self.move_some(shared)?;
-        self.forget_some(shared)?;
-        self.drop_some(shared)
+        self.move_due_series(shared)?;
+        self.delete_moved_frames(shared)?;
+        self.delete_expired_chunks(shared)
     }
 
     pub(super) fn connection(&self) -> Result<&Connection> {
@@ -109,20 +109,20 @@ impl Writer {
     }
 
     /// Runs a cached statement without parameters or rows.
-    pub(super) fn run(&self, shared: &Shared, sql: &str) -> Result<()> {
+    pub(super) fn run(&self, shared: &TickShared, sql: &str) -> Result<()> {
         let statement = self.connection()?.prepare_cached(sql);
         let run = statement.and_then(|mut statement| statement.execute([]));
         shared.database.done("write", run).map(drop)
     }
 
     /// Runs a statement that inserts, changes or deletes. Returns the number of rows.
-    pub(super) fn change(&self, shared: &Shared, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
+    pub(super) fn change(&self, shared: &TickShared, sql: &str, values: impl rusqlite::Params) -> Result<usize> {
         let statement = self.connection()?.prepare_cached(sql);
         let run = statement.and_then(|mut statement| statement.execute(values));
         shared.database.done("write", run)
     }
 
-    fn put_keys(&mut self, shared: &Shared) -> Result<()> {
+    fn put_keys(&mut self, shared: &TickShared) -> Result<()> {
         let mut bytes = 0;
         for (number, key) in &self.new_keys {
             let labels = labels_to_json(key);
@@ -137,7 +137,7 @@ impl Writer {
         Ok(())
     }
 
-    fn put_frame(&mut self, shared: &Shared) -> Result<()> {
+    fn put_frame(&mut self, shared: &TickShared) -> Result<()> {
         let connection = self.connection.as_ref().ok_or(Error::Closed)?;
         let frame = self.encoder.frame();
         let bytes = frame.len() as u64;
@@ -150,7 +150,7 @@ impl Writer {
     }
 
     /// Makes a checkpoint if the write-ahead log has reached its bound. Returns whether it did.
-    fn checkpoint_when_due(&mut self, shared: &Shared) -> Result<bool> {
+    fn checkpoint_when_due(&mut self, shared: &TickShared) -> Result<bool> {
         let connection = self.connection.as_ref().ok_or(Error::Closed)?;
         let made = self
             .wal
@@ -159,7 +159,7 @@ impl Writer {
     }
 
     /// Syncs everything committed, if commits do not wait for a sync.
-    pub(super) fn sync(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn sync(&mut self, shared: &TickShared) -> Result<()> {
         let position = shared.committed.load(Ordering::Acquire);
         if shared.options.synchronous == Synchronous::Normal && shared.synced.load(Ordering::Acquire) < position {
             // One commit that waits syncs the whole log, earlier commits included.
@@ -180,7 +180,7 @@ impl Writer {
 }
 
 /// Records a permanent failure of the store.
-pub(super) fn poison(shared: &Shared, what: &str, error: Error) -> Error {
+pub(super) fn poison(shared: &TickShared, what: &str, error: Error) -> Error {
     let cause = match std::error::Error::source(&error) {
         Some(source) => format!("{what} failed: {error}: {source}"),
         None => format!("{what} failed: {error}"),

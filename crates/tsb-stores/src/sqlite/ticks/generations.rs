@@ -11,9 +11,9 @@ use std::sync::atomic::Ordering;
 use rusqlite::params;
 use tsb_core::bytes::{Reader, varint};
 
-use super::view::{Aging, AgingStore, Dropping, Generation, View, key};
+use super::view::{AgingGeneration, AgingStore, DroppingGeneration, Generation, View, key};
 use super::writer::{HeadState, Writer};
-use super::{Shared, panicked};
+use super::{TickShared, panicked};
 use crate::error::Result;
 use crate::sqlite::file::on_disk;
 
@@ -23,7 +23,7 @@ const MAX_SAMPLES: u64 = 400_000_000;
 const DROPPED_AT_ONCE: i64 = 256;
 
 /// Number of samples at which the head is full.
-fn head_capacity(shared: &Shared) -> u64 {
+fn head_capacity(shared: &TickShared) -> u64 {
     let series = shared.keys.read().map_or(1, |keys| keys.defined());
     let samples = shared.options.tail.max(1).saturating_mul(series.max(1) as u64);
     samples.min(MAX_SAMPLES)
@@ -31,12 +31,12 @@ fn head_capacity(shared: &Shared) -> u64 {
 
 impl Writer {
     /// The fill level of the head: 1 is full.
-    pub(super) fn progress(&self, shared: &Shared) -> f64 {
+    pub(super) fn progress(&self, shared: &TickShared) -> f64 {
         self.head.samples as f64 / head_capacity(shared) as f64
     }
 
     /// Writes the table rows of a generation that began since the last commit.
-    pub(super) fn put_turn(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn put_rotation(&mut self, shared: &TickShared) -> Result<()> {
         if self.head.is_stored {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl Writer {
     }
 
     /// Moves the series that are due.
-    pub(super) fn move_some(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn move_due_series(&mut self, shared: &TickShared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
         let due = if progress >= 0.5 {
@@ -83,14 +83,14 @@ impl Writer {
         stored
     }
 
-    fn move_one(&mut self, shared: &Shared, aging: &mut Aging, number: u32) -> Result<()> {
-        self.held.clear();
-        aging.store.take(number, (i64::MIN, i64::MAX), &mut self.held)?;
+    fn move_one(&mut self, shared: &TickShared, aging: &mut AgingGeneration, number: u32) -> Result<()> {
+        self.parts.clear();
+        aging.store.take(number, (i64::MIN, i64::MAX), &mut self.parts)?;
         let prior = aging.prior.get(number as usize).copied().unwrap_or(i64::MIN);
-        if self.held.first().is_some_and(|held| held.start <= prior) {
+        if self.parts.first().is_some_and(|part| part.start <= prior) {
             aging.shadowed += self.count_shadowed(shared, aging, number, prior)?;
         }
-        let Some(packed) = self.packer.pack(&self.held) else {
+        let Some(packed) = self.packer.pack(&self.parts) else {
             return Ok(());
         };
         aging.samples += packed.samples;
@@ -102,9 +102,9 @@ impl Writer {
         shared.database.done("write", run).map(drop)
     }
 
-    /// Number of samples in `held` that replace one in an older generation.
-    fn count_shadowed(&mut self, shared: &Shared, aging: &Aging, number: u32, prior: i64) -> Result<u64> {
-        let range = (self.held[0].start, prior.saturating_add(1));
+    /// Number of samples in `parts` that replace one in an older generation.
+    fn count_shadowed(&mut self, shared: &TickShared, aging: &AgingGeneration, number: u32, prior: i64) -> Result<u64> {
+        let range = (self.parts[0].start, prior.saturating_add(1));
         let mut older = Vec::new();
         let view = shared.view()?;
         let before = view
@@ -116,11 +116,11 @@ impl Writer {
             super::read::take_chunk(shared, connection, generation.number, number, range, &mut older)?;
         }
         let older = super::read::times(&older, range);
-        let ours = super::read::times(&self.held, range);
+        let ours = super::read::times(&self.parts, range);
         Ok(ours.iter().filter(|at| older.binary_search(at).is_ok()).count() as u64)
     }
 
-    fn put_moved(&self, shared: &Shared, aging: &Aging) -> Result<()> {
+    fn put_moved(&self, shared: &TickShared, aging: &AgingGeneration) -> Result<()> {
         let is_whole = aging.moved >= aging.series;
         let newest = if is_whole {
             Some(put_newest(&shared.older.read().map_err(panicked)?))
@@ -143,7 +143,7 @@ impl Writer {
     }
 
     /// Deletes as much of the aging generation's log as is due, once all its series have moved.
-    pub(super) fn forget_some(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn delete_moved_frames(&mut self, shared: &TickShared) -> Result<()> {
         let progress = self.progress(shared);
         let Some(aging) = &self.aging else { return Ok(()) };
         if aging.moved < aging.series || progress < 0.5 {
@@ -151,21 +151,21 @@ impl Writer {
         }
         let frames = (aging.end_seq - aging.first_seq) as f64;
         let due = aging.first_seq + (frames * (progress * 2.0 - 1.0).clamp(0.0, 1.0)).ceil() as i64;
-        if due <= aging.forgotten {
+        if due <= aging.deleted_until {
             return Ok(());
         }
         self.change(shared, "DELETE FROM tick WHERE seq < ?1", [due])?;
-        let share = (due - aging.forgotten) as f64 / frames.max(1.0);
+        let share = (due - aging.deleted_until) as f64 / frames.max(1.0);
         let bytes = ((aging.log_bytes as f64 * share) as u64).min(self.log_bytes);
         self.log_bytes -= bytes;
         if let Some(aging) = &mut self.aging {
-            aging.forgotten = due;
+            aging.deleted_until = due;
         }
         Ok(())
     }
 
     /// Deletes some chunks of an expired generation.
-    pub(super) fn drop_some(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn delete_expired_chunks(&mut self, shared: &TickShared) -> Result<()> {
         if self.dropping.is_none() {
             self.dropping = self.begin_dropping(shared)?;
         }
@@ -189,7 +189,7 @@ impl Writer {
     }
 
     /// The oldest generation, if all of it has expired; it is hidden from readers from now on.
-    fn begin_dropping(&mut self, shared: &Shared) -> Result<Option<Dropping>> {
+    fn begin_dropping(&mut self, shared: &TickShared) -> Result<Option<DroppingGeneration>> {
         let cutoff = shared.cutoff(self.head.newest);
         let view = shared.view()?;
         let aging = view.aging.as_ref().map(|aging| aging.number);
@@ -213,7 +213,7 @@ impl Writer {
         };
         *shared.view.write().map_err(panicked)? = Arc::new(left);
         shared.expired.fetch_add(expired.samples, Ordering::Relaxed);
-        Ok(Some(Dropping {
+        Ok(Some(DroppingGeneration {
             number: expired.number,
             next: 0,
         }))
@@ -221,21 +221,21 @@ impl Writer {
 
     /// After a commit: frees the memory of series that have moved, and begins a new generation if
     /// the head is full.
-    pub(super) fn settle(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn after_commit(&mut self, shared: &TickShared) -> Result<()> {
         if let Some(aging) = &self.aging {
             shared.epoch.fetch_add(1, Ordering::AcqRel);
             aging.store.release_below(aging.moved)?;
-            if aging.moved >= aging.series && aging.forgotten >= aging.end_seq {
+            if aging.moved >= aging.series && aging.deleted_until >= aging.end_seq {
                 self.end_aging(shared)?;
             }
         }
         if self.aging.is_none() && self.head.samples >= head_capacity(shared) {
-            self.turn(shared)?;
+            self.rotate(shared)?;
         }
         self.prepare_next(shared)
     }
 
-    fn end_aging(&mut self, shared: &Shared) -> Result<()> {
+    fn end_aging(&mut self, shared: &TickShared) -> Result<()> {
         let Some(aging) = self.aging.take() else { return Ok(()) };
         let view = shared.view()?;
         let mut generations = view.generations.clone();
@@ -258,14 +258,14 @@ impl Writer {
 
     /// Makes the head the aging generation. The table rows for that are written with the next
     /// commit.
-    fn turn(&mut self, shared: &Shared) -> Result<()> {
+    fn rotate(&mut self, shared: &TickShared) -> Result<()> {
         let view = shared.view()?;
         let series = shared.keys.read().map_err(panicked)?.count();
         let mut older = shared.older.write().map_err(panicked)?;
         let prior = older.clone();
         view.head.raise_newest(0..series, &mut older)?;
         drop(older);
-        let head = self.next.take(series);
+        let head = self.next_head.take(series);
         let mut generations = view.generations.clone();
         generations.push(Generation {
             number: self.head.number,
@@ -284,7 +284,7 @@ impl Writer {
             generations,
             older_newest: view.older_newest.max(self.head.newest),
         };
-        self.aging = Some(Aging {
+        self.aging = Some(AgingGeneration {
             number: self.head.number,
             first_seq: self.head.first_seq,
             end_seq: self.seq,
@@ -294,7 +294,7 @@ impl Writer {
             samples: 0,
             shadowed: 0,
             bytes: 0,
-            forgotten: self.head.first_seq,
+            deleted_until: self.head.first_seq,
             log_bytes: self.log_bytes,
             prior,
         });

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension};
 use tsb_core::{SeriesId, Timestamp};
 
 use super::view::{View, key, rank};
-use super::{Shared, panicked};
-use crate::block::{Answer, Columns, Fold, Held, Parts};
+use super::{TickShared, panicked};
+use crate::block::{Answer, Columns, Fold, Part, PartData};
 use crate::error::Result;
 use crate::locks::lock;
 use crate::sqlite::chunk;
@@ -57,7 +57,7 @@ impl Readers {
 
 /// A snapshot of the file, taken when it is first needed.
 struct Snapshot<'a> {
-    shared: &'a Shared,
+    shared: &'a TickShared,
     open: Option<(Connection, u64)>,
 }
 
@@ -91,7 +91,7 @@ impl Snapshot<'_> {
     }
 }
 
-impl Shared {
+impl TickShared {
     pub(super) fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         self.check_open()?;
         let numbers = self.numbers(query.series)?;
@@ -101,11 +101,11 @@ impl Shared {
             shared: self,
             open: None,
         };
-        let (mut held, mut answer) = (Vec::new(), Answer::default());
+        let (mut parts, mut answer) = (Vec::new(), Answer::default());
         for (series, number) in query.series.iter().zip(numbers) {
-            self.hold(number, range, &mut snapshot, &mut held)?;
+            self.collect(number, range, &mut snapshot, &mut parts)?;
             let mut fold = query.resample.map(Fold::new);
-            if answer.visit(*series, &held, range, fold.as_mut(), visit).is_break() {
+            if answer.visit(*series, &parts, range, fold.as_mut(), visit).is_break() {
                 break;
             }
         }
@@ -113,25 +113,31 @@ impl Shared {
     }
 
     /// Collects the parts of a series in a range, sorted by start.
-    fn hold(&self, number: u32, range: (i64, i64), snapshot: &mut Snapshot<'_>, held: &mut Vec<Held>) -> Result<()> {
+    fn collect(
+        &self,
+        number: u32,
+        range: (i64, i64),
+        snapshot: &mut Snapshot<'_>,
+        parts: &mut Vec<Part>,
+    ) -> Result<()> {
         // Read memory first: whatever moves out of it meanwhile is in the snapshot taken
         // afterwards.
         let view = loop {
             let view = self.view()?;
-            hold_memory(&view, number, range, held)?;
+            collect_memory(&view, number, range, parts)?;
             // If the view has changed, the former head may have left memory before it was read:
             // try again.
             if Arc::ptr_eq(&view, &self.view()?) {
                 break view;
             }
         };
-        let from = held.len();
+        let from = parts.len();
         for generation in view.generations.iter().filter(|generation| generation.overlaps(range)) {
             let connection = snapshot.fresh()?;
-            take_chunk(self, connection, generation.number, number, range, held)?;
+            take_chunk(self, connection, generation.number, number, range, parts)?;
         }
         if from > 0 || view.generations.len() > 1 {
-            held.sort_by_key(|held| held.start);
+            parts.sort_by_key(|part| part.start);
         }
         Ok(())
     }
@@ -219,33 +225,33 @@ impl Shared {
     }
 }
 
-fn hold_memory(view: &View, number: u32, range: (i64, i64), held: &mut Vec<Held>) -> Result<()> {
-    held.clear();
-    view.head.take(number, range, held)?;
-    raise(held, view.generations.last().map_or(1, |last| last.number + 1));
+fn collect_memory(view: &View, number: u32, range: (i64, i64), parts: &mut Vec<Part>) -> Result<()> {
+    parts.clear();
+    view.head.take(number, range, parts)?;
+    raise_ranks(parts, view.generations.last().map_or(1, |last| last.number + 1));
     if let Some(aging) = &view.aging {
-        let from = held.len();
-        aging.store.take(number, range, held)?;
-        raise(&mut held[from..], aging.number);
+        let from = parts.len();
+        aging.store.take(number, range, parts)?;
+        raise_ranks(&mut parts[from..], aging.number);
     }
     Ok(())
 }
 
 /// Adds the rank of a generation to its parts.
-fn raise(held: &mut [Held], generation: i64) {
-    for held in held {
-        held.rank += rank(generation);
+fn raise_ranks(parts: &mut [Part], generation: i64) {
+    for part in parts {
+        part.rank += rank(generation);
     }
 }
 
 /// Appends the blocks of one chunk that overlap a range; nothing if there is no such chunk.
 pub(super) fn take_chunk(
-    shared: &Shared,
+    shared: &TickShared,
     connection: &Connection,
     generation: i64,
     number: u32,
     range: (i64, i64),
-    into: &mut Vec<Held>,
+    into: &mut Vec<Part>,
 ) -> Result<()> {
     let statement = connection.prepare_cached("SELECT data FROM chunk WHERE key = ?1");
     let bytes = statement.and_then(|mut statement| {
@@ -266,13 +272,13 @@ pub(super) fn take_chunk(
 }
 
 /// The timestamps of parts within a range, sorted.
-pub(super) fn times(held: &[Held], (start, end): (i64, i64)) -> Vec<i64> {
+pub(super) fn times(parts: &[Part], (start, end): (i64, i64)) -> Vec<i64> {
     let (mut all, mut columns) = (Vec::new(), Columns::default());
-    for held in held {
-        match &held.parts {
-            Parts::Sealed(block, column) => all.extend_from_slice(block.read(*column, &mut columns).0),
-            Parts::Open(times, _) => all.extend_from_slice(times),
-            Parts::Maximum(_) => {}
+    for part in parts {
+        match &part.data {
+            PartData::Sealed(block, column) => all.extend_from_slice(block.read(*column, &mut columns).0),
+            PartData::Open(times, _) => all.extend_from_slice(times),
+            PartData::Maximum(_) => {}
         }
     }
     all.retain(|at| (start..end).contains(at));
@@ -282,11 +288,11 @@ pub(super) fn times(held: &[Held], (start, end): (i64, i64)) -> Vec<i64> {
 }
 
 /// Whether a part holds a sample of this time.
-pub(super) fn holds(held: &[Held], at: i64) -> bool {
+pub(super) fn holds(parts: &[Part], at: i64) -> bool {
     let mut columns = Columns::default();
-    held.iter().any(|held| match &held.parts {
-        Parts::Sealed(block, column) => block.holds(*column, at, &mut columns),
-        Parts::Open(times, _) => times.binary_search(&at).is_ok(),
-        Parts::Maximum(_) => false,
+    parts.iter().any(|part| match &part.data {
+        PartData::Sealed(block, column) => block.holds(*column, at, &mut columns),
+        PartData::Open(times, _) => times.binary_search(&at).is_ok(),
+        PartData::Maximum(_) => false,
     })
 }

@@ -1,6 +1,6 @@
 //! Opens a file: reads its table of generations, and replays the log into memory.
 
-mod ahead;
+mod log_reader;
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,19 +12,19 @@ use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Timestamp};
 
 use super::generations::get_newest;
 use super::read::Readers;
-use super::view::{Aging, AgingStore, Generation, View};
+use super::view::{AgingGeneration, AgingStore, Generation, View};
 use super::writer::{HeadState, Writer};
-use super::{SCHEMA, Shared, memory, panicked};
+use super::{SCHEMA, TickShared, memory, panicked};
 use crate::error::Result;
 use crate::numbers::{Keys, key_of};
 use crate::sqlite::SqliteOptions;
 use crate::sqlite::file::Database;
 use crate::sqlite::wal::Witness;
-use ahead::Read;
+use log_reader::LogEnd;
 
 /// A row of the table of generations.
 #[derive(Debug)]
-struct Row {
+struct GenerationRow {
     number: i64,
     first_seq: i64,
     oldest: i64,
@@ -36,7 +36,7 @@ struct Row {
     newest_of: Option<Vec<u8>>,
 }
 
-impl Row {
+impl GenerationRow {
     fn generation(&self) -> Generation {
         Generation {
             number: self.number,
@@ -49,7 +49,7 @@ impl Row {
 }
 
 /// Opens a file and replays its log into memory.
-pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
+pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<TickShared> {
     let (database, mut connection) = Database::open(path, &options, &SCHEMA)?;
     let wal = database.watch(&mut connection)?;
     let (keys, key_bytes) = read_keys(&database, &connection)?;
@@ -62,7 +62,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
         [whole @ .., aging] if aging.state == "aging" => (Some(aging), whole),
         _ => (None, whole),
     };
-    let whole: Vec<&Row> = whole.iter().filter(|row| row.state != "dropping").collect();
+    let whole: Vec<&GenerationRow> = whole.iter().filter(|row| row.state != "dropping").collect();
     if head.state != "head" || whole.iter().any(|row| row.state != "whole") {
         return Err(database.corrupt("its generations are in no possible state"));
     }
@@ -91,7 +91,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
     let mut writer = Writer::new(connection, wal, first.first_seq, state);
     writer.key_bytes = key_bytes;
     let max_series = options.max_series;
-    let mut shared = Shared {
+    let mut shared = TickShared {
         options,
         readers: Readers::open(),
         writer: Mutex::new(writer),
@@ -111,15 +111,15 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<Shared> {
         damage: Vec::new(),
         database,
     };
-    bring_back(&shared, series, aging, head)?;
+    replay_log(&shared, series, aging, head)?;
     let next = shared.writer()?.seq;
     shared.damage = shared.database.damage(|Witness(seq, _)| Ok(seq <= next))?;
     Ok(shared)
 }
 
 /// Replays the aging generation and the head.
-fn bring_back(shared: &Shared, series: u32, aging: Option<&Row>, head: &Row) -> Result<()> {
-    let mut replay = Replay {
+fn replay_log(shared: &TickShared, series: u32, aging: Option<&GenerationRow>, head: &GenerationRow) -> Result<()> {
+    let mut replay = LogReplay {
         shared,
         series,
         skipped: vec![i64::MIN; series as usize],
@@ -153,12 +153,12 @@ fn read_keys(database: &Database, connection: &Connection) -> Result<(Vec<Series
     Ok((keys.ok_or_else(|| database.corrupt("its table of series"))?, bytes))
 }
 
-fn read_generations(database: &Database, connection: &Connection) -> Result<Vec<Row>> {
+fn read_generations(database: &Database, connection: &Connection) -> Result<Vec<GenerationRow>> {
     let sql = "SELECT number, first_seq, coalesce(oldest, 0), coalesce(newest, 0), samples, shadowed, moved, state, \
         newest_of FROM generation ORDER BY number";
     let read = connection.prepare(sql).and_then(|mut statement| {
         let rows = statement.query_map([], |row| {
-            Ok(Row {
+            Ok(GenerationRow {
                 number: row.get(0)?,
                 first_seq: row.get(1)?,
                 oldest: row.get(2)?,
@@ -176,16 +176,16 @@ fn read_generations(database: &Database, connection: &Connection) -> Result<Vec<
 }
 
 /// The state of a replay.
-struct Replay<'a> {
-    shared: &'a Shared,
+struct LogReplay<'a> {
+    shared: &'a TickShared,
     series: u32,
     /// Per series number, the newest timestamp of samples that are in chunks already.
     skipped: Vec<i64>,
 }
 
-impl Replay<'_> {
+impl LogReplay<'_> {
     /// Replays the frames of the aging generation.
-    fn aging(&mut self, aging: &Row, head: &Row) -> Result<()> {
+    fn aging(&mut self, aging: &GenerationRow, head: &GenerationRow) -> Result<()> {
         let mut writer = self.shared.writer()?;
         let bytes = self
             .frames(&mut writer, aging.first_seq..head.first_seq, aging.moved)?
@@ -203,7 +203,7 @@ impl Replay<'_> {
         self.shared
             .held_before
             .fetch_add(aging.samples - aging.shadowed.min(aging.samples), Ordering::Relaxed);
-        writer.aging = Some(Aging {
+        writer.aging = Some(AgingGeneration {
             number: aging.number,
             first_seq: aging.first_seq,
             end_seq: head.first_seq,
@@ -213,7 +213,7 @@ impl Replay<'_> {
             samples: aging.samples,
             shadowed: aging.shadowed,
             bytes: 0,
-            forgotten: aging.first_seq,
+            deleted_until: aging.first_seq,
             log_bytes: bytes,
             prior,
         });
@@ -240,7 +240,7 @@ impl Replay<'_> {
     }
 
     /// Replays the head; the next write continues it.
-    fn head(&mut self, head: &Row) -> Result<()> {
+    fn head(&mut self, head: &GenerationRow) -> Result<()> {
         let mut writer = self.shared.writer()?;
         let writer = &mut *writer;
         let read = self.frames(writer, head.first_seq..i64::MAX, 0)?;
@@ -249,13 +249,13 @@ impl Replay<'_> {
         writer.head.newest = writer.head.newest.max(older_newest);
         self.shared.newest_of_all.store(writer.head.newest, Ordering::Release);
         if writer.aging.is_none() {
-            self.left_over(writer, head)?;
+            self.resume_deletion(writer, head)?;
         }
         Ok(())
     }
 
     /// Resumes the deletion of frames whose samples are all in chunks.
-    fn left_over(&self, writer: &mut Writer, head: &Row) -> Result<()> {
+    fn resume_deletion(&self, writer: &mut Writer, head: &GenerationRow) -> Result<()> {
         let sql = "SELECT coalesce(min(seq), ?1), coalesce(sum(length(frame)), 0) FROM tick WHERE seq < ?1";
         let found = writer
             .connection()?
@@ -264,7 +264,7 @@ impl Replay<'_> {
         let before = self.shared.view()?.generations.last().copied();
         if let Some(before) = before.filter(|_| first_seq < head.first_seq) {
             writer.log_bytes += bytes as u64;
-            writer.aging = Some(Aging {
+            writer.aging = Some(AgingGeneration {
                 number: before.number,
                 first_seq,
                 end_seq: head.first_seq,
@@ -274,7 +274,7 @@ impl Replay<'_> {
                 samples: before.samples,
                 shadowed: 0,
                 bytes: 0,
-                forgotten: first_seq,
+                deleted_until: first_seq,
                 log_bytes: bytes as u64,
                 prior: Vec::new(),
             });
@@ -283,14 +283,14 @@ impl Replay<'_> {
     }
 
     /// Applies frames, except the samples of series numbers below `moved`.
-    fn frames(&mut self, writer: &mut Writer, seqs: Range<i64>, moved: u32) -> Result<Read> {
+    fn frames(&mut self, writer: &mut Writer, seqs: Range<i64>, moved: u32) -> Result<LogEnd> {
         if seqs.start != writer.seq {
             let missing = format!("frame {} of the log is missing", writer.seq);
             return Err(self.shared.database.corrupt(&missing));
         }
         let view = self.shared.view()?;
         let (database, series) = (&self.shared.database, self.series);
-        let read = ahead::each(database, seqs, series, |batch| self.apply(writer, &view, batch, moved))?;
+        let read = log_reader::for_each_batch(database, seqs, series, |batch| self.apply(writer, &view, batch, moved))?;
         writer.seq = read.seq;
         writer.log_bytes += read.bytes;
         Ok(read)

@@ -57,7 +57,7 @@ pub(super) fn key(generation: i64, number: u32) -> i64 {
 
 /// The state of the aging generation.
 #[derive(Debug)]
-pub(super) struct Aging {
+pub(super) struct AgingGeneration {
     pub(super) number: i64,
     pub(super) first_seq: i64,
     pub(super) end_seq: i64,
@@ -72,7 +72,7 @@ pub(super) struct Aging {
     /// Bytes of the chunks that this run has made.
     pub(super) bytes: u64,
     /// Frames before this are deleted.
-    pub(super) forgotten: i64,
+    pub(super) deleted_until: i64,
     /// Bytes of its frames in the file. Approximate.
     pub(super) log_bytes: u64,
     /// The newest timestamp of each series number in the generations before it.
@@ -81,7 +81,7 @@ pub(super) struct Aging {
 
 /// An expired generation whose chunks are being deleted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dropping {
+pub(super) struct DroppingGeneration {
     pub(super) number: i64,
     pub(super) next: i64,
 }

@@ -6,14 +6,14 @@ use rusqlite::Connection;
 use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
-use super::next::Next;
-use super::view::{Aging, Dropping, View};
-use super::{Shared, panicked};
-use crate::block::Held;
+use super::next_head::NextHead;
+use super::view::{AgingGeneration, DroppingGeneration, View};
+use super::{TickShared, panicked};
+use crate::block::Part;
 use crate::error::{Error, Result};
 use crate::sqlite::chunk::Packer;
 use crate::sqlite::commits::Commits;
-use crate::sqlite::log::Encoder;
+use crate::sqlite::log::FrameEncoder;
 use crate::sqlite::wal::Wal;
 use crate::sqlite::{Commit, Synchronous};
 use crate::store::{Ack, Position, Reason, Refusals};
@@ -27,17 +27,17 @@ pub(super) struct Writer {
     /// `None` once closed.
     pub(super) connection: Option<Connection>,
     pub(super) clock: MonotonicClock,
-    pub(super) encoder: Encoder,
+    pub(super) encoder: FrameEncoder,
     /// The key of the next frame.
     pub(super) seq: i64,
     /// Series whose keys are not in the file yet.
     pub(super) new_keys: Vec<(u32, SeriesKey)>,
     pub(super) head: HeadState,
-    pub(super) aging: Option<Aging>,
-    pub(super) dropping: Option<Dropping>,
-    pub(super) next: Next,
+    pub(super) aging: Option<AgingGeneration>,
+    pub(super) dropping: Option<DroppingGeneration>,
+    pub(super) next_head: NextHead,
     pub(super) packer: Packer,
-    pub(super) held: Vec<Held>,
+    pub(super) parts: Vec<Part>,
     pub(super) wal: Wal,
     pub(super) commits: Commits,
     /// Bytes of the log and of the key table in the file. Approximate.
@@ -46,7 +46,7 @@ pub(super) struct Writer {
     /// The newest timestamp at the last commit.
     pub(super) committed_until: Option<i64>,
     ids: Vec<SeriesId>,
-    kept: Kept,
+    unexpired: UnexpiredSamples,
 }
 
 /// The state of the head.
@@ -76,7 +76,7 @@ impl HeadState {
 
 /// The samples of a batch that are not refused.
 #[derive(Debug, Default)]
-struct Kept {
+struct UnexpiredSamples {
     ids: Vec<SeriesId>,
     times: Vec<Timestamp>,
     values: Vec<f64>,
@@ -87,22 +87,22 @@ impl Writer {
         Self {
             connection: Some(connection),
             clock: MonotonicClock::new(),
-            encoder: Encoder::default(),
+            encoder: FrameEncoder::default(),
             seq,
             new_keys: Vec::new(),
             head,
             aging: None,
             dropping: None,
-            next: Next::default(),
+            next_head: NextHead::default(),
             packer: Packer::default(),
-            held: Vec::new(),
+            parts: Vec::new(),
             wal,
             commits: Commits::default(),
             log_bytes: 0,
             key_bytes: 0,
             committed_until: None,
             ids: Vec::new(),
-            kept: Kept::default(),
+            unexpired: UnexpiredSamples::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Writer {
         self.commits
     }
 
-    pub(super) fn define(&mut self, shared: &Shared, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+    pub(super) fn define(&mut self, shared: &TickShared, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         let mut keys = shared.keys.write().map_err(panicked)?;
         let first = keys.count();
         let new = keys.define(series)?;
@@ -126,7 +126,7 @@ impl Writer {
         self.commit_keys(shared)
     }
 
-    pub(super) fn write(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+    pub(super) fn write(&mut self, shared: &TickShared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let mut accepted = 0;
         if !batch.is_empty() {
             let mut ids = std::mem::take(&mut self.ids);
@@ -145,7 +145,7 @@ impl Writer {
         ))
     }
 
-    fn write_numbered(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
+    fn write_numbered(&mut self, shared: &TickShared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
         let accepted = match shared.options.retention_ns {
             Some(_) => self.take_unexpired(shared, batch, refused)?,
             None => self.take(shared, batch)?,
@@ -163,7 +163,7 @@ impl Writer {
     }
 
     /// Accepts all samples of a batch.
-    fn take(&mut self, shared: &Shared, batch: &Batch<'_>) -> Result<usize> {
+    fn take(&mut self, shared: &TickShared, batch: &Batch<'_>) -> Result<usize> {
         let view = shared.view()?;
         let superseded = self.apply(shared, &view, batch)?;
         self.encoder.add(batch);
@@ -173,33 +173,33 @@ impl Writer {
     }
 
     /// Accepts the samples of a batch that have not expired.
-    fn take_unexpired(&mut self, shared: &Shared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
+    fn take_unexpired(&mut self, shared: &TickShared, batch: &Batch<'_>, refused: &mut Refusals) -> Result<usize> {
         let (oldest, newest) = span(batch);
         if oldest >= shared.cutoff(newest.max(self.head.newest)) {
             return self.take(shared, batch);
         }
         let mut newest = self.head.newest;
-        let mut kept = std::mem::take(&mut self.kept);
-        kept.clear();
+        let mut unexpired = std::mem::take(&mut self.unexpired);
+        unexpired.clear();
         for (index, (id, at, value)) in batch.iter().enumerate() {
             newest = newest.max(at.0);
             if at.0 < shared.cutoff(newest) {
                 refused.push(index, Reason::Expired);
             } else {
-                kept.push(id, at, value);
+                unexpired.push(id, at, value);
             }
         }
-        let taken = if kept.values.len() == batch.len() {
+        let taken = if unexpired.values.len() == batch.len() {
             self.take(shared, batch)
         } else {
-            self.take(shared, &kept.batch())
+            self.take(shared, &unexpired.batch())
         };
-        self.kept = kept;
+        self.unexpired = unexpired;
         taken
     }
 
     /// Applies a batch to the head. Returns how many samples replaced an older one.
-    pub(super) fn apply(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
+    pub(super) fn apply(&mut self, shared: &TickShared, view: &View, batch: &Batch<'_>) -> Result<usize> {
         if batch.is_empty() {
             return Ok(0);
         }
@@ -217,7 +217,7 @@ impl Writer {
     }
 
     /// [`Writer::apply`] if series may have samples of the same time in older generations.
-    fn apply_beside_older(&mut self, shared: &Shared, view: &View, batch: &Batch<'_>) -> Result<usize> {
+    fn apply_beside_older(&mut self, shared: &TickShared, view: &View, batch: &Batch<'_>) -> Result<usize> {
         let older = shared.older.read().map_err(panicked)?;
         let is_late = |index: usize| batch.time(index).0 <= older[batch.id(index).index()];
         if !(0..batch.len()).any(is_late) {
@@ -234,28 +234,28 @@ impl Writer {
     }
 
     fn head_holds(&mut self, view: &View, id: SeriesId, at: Timestamp) -> Result<bool> {
-        self.held.clear();
-        view.head.take(id.0, (at.0, at.0.saturating_add(1)), &mut self.held)?;
-        Ok(super::read::holds(&self.held, at.0))
+        self.parts.clear();
+        view.head.take(id.0, (at.0, at.0.saturating_add(1)), &mut self.parts)?;
+        Ok(super::read::holds(&self.parts, at.0))
     }
 
     /// Whether a generation before the head has a sample of this series and time.
-    fn older_holds(&mut self, shared: &Shared, view: &View, number: u32, at: i64) -> Result<bool> {
-        self.held.clear();
+    fn older_holds(&mut self, shared: &TickShared, view: &View, number: u32, at: i64) -> Result<bool> {
+        self.parts.clear();
         let range = (at, at.saturating_add(1));
         if let Some(aging) = &view.aging {
-            aging.store.take(number, range, &mut self.held)?;
+            aging.store.take(number, range, &mut self.parts)?;
         }
         let Some(connection) = &self.connection else {
             return Err(Error::Closed);
         };
         for generation in view.generations.iter().filter(|generation| generation.overlaps(range)) {
-            super::read::take_chunk(shared, connection, generation.number, number, range, &mut self.held)?;
+            super::read::take_chunk(shared, connection, generation.number, number, range, &mut self.parts)?;
         }
-        Ok(super::read::holds(&self.held, at))
+        Ok(super::read::holds(&self.parts, at))
     }
 
-    pub(super) fn flush(&mut self, shared: &Shared, level: Durability) -> Result<()> {
+    pub(super) fn flush(&mut self, shared: &TickShared, level: Durability) -> Result<()> {
         if level < Durability::Buffered {
             return Ok(());
         }
@@ -267,7 +267,7 @@ impl Writer {
     }
 
     /// Commits what is pending, unless the store has failed, and closes the file.
-    pub(super) fn close(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn close(&mut self, shared: &TickShared) -> Result<()> {
         if shared.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl Writer {
     }
 }
 
-impl Kept {
+impl UnexpiredSamples {
     fn clear(&mut self) {
         self.ids.clear();
         self.times.clear();

@@ -29,7 +29,7 @@ pub(in crate::sqlite) struct Witness(pub(in crate::sqlite) i64, pub(in crate::sq
 
 /// The committed state of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
+pub(super) struct LogCount {
     /// The boot id of the machine; all 0 if the kernel has none.
     pub(super) boot: [u8; 16],
     /// The salts of the log, which identify it.
@@ -50,18 +50,18 @@ pub(super) struct Count {
 
 /// The contents of a lock file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum StoredCount {
     /// Nothing: the store was closed, or had committed nothing.
     Nothing,
     /// Unreadable.
     Damaged,
     /// A count.
-    Count(Count),
+    Count(LogCount),
 }
 
 /// What is missing of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lack {
+pub(super) struct LogLoss {
     /// Committed pages that are neither in the log nor in the database.
     pub(super) pages: u64,
     /// The rest of the log is older than the database: with it, SQLite would restore older pages.
@@ -71,7 +71,7 @@ pub(super) struct Lack {
     pub(super) is_sure: bool,
 }
 
-impl Count {
+impl LogCount {
     fn bytes(&self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         let parts: [&[u8]; 10] = [
@@ -119,21 +119,21 @@ impl Count {
     }
 
     /// What is missing of the log, as far as that can be told.
-    pub(super) fn lack_of(&self, log: &Log, boot: [u8; 16]) -> Lack {
+    pub(super) fn loss_of(&self, log: &Log, boot: [u8; 16]) -> LogLoss {
         // After a power cut, pages that were not synced may be gone.
         let committed = if self.boot == boot { self.pages } else { self.synced };
         let uncopied = committed.saturating_sub(self.copied);
         match log.salts {
             // A log that is completely in the database may have started over, but then with other
             // salts.
-            Some(salts) if salts == self.salts => Lack {
+            Some(salts) if salts == self.salts => LogLoss {
                 pages: uncopied.min(committed.saturating_sub(log.pages)),
                 is_stale: log.pages < self.copied,
                 is_sure: true,
             },
             // After a power cut the count may be of an earlier log.
-            Some(_) if self.boot != boot => Lack::default(),
-            _ => Lack {
+            Some(_) if self.boot != boot => LogLoss::default(),
+            _ => LogLoss {
                 pages: uncopied,
                 is_stale: false,
                 is_sure: self.is_copying,
@@ -143,34 +143,36 @@ impl Count {
 }
 
 /// Reads the count in a lock file.
-pub(super) fn read(mut file: &File) -> io::Result<Said> {
+pub(super) fn read(mut file: &File) -> io::Result<StoredCount> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     // A power cut may keep the file's length and lose its contents.
     if bytes.iter().all(|byte| *byte == 0) {
-        return Ok(Said::Nothing);
+        return Ok(StoredCount::Nothing);
     }
     let whole: Option<&[u8; RECORD]> = bytes.as_slice().try_into().ok();
-    Ok(whole.and_then(Count::of_bytes).map_or(Said::Damaged, Said::Count))
+    Ok(whole
+        .and_then(LogCount::of_bytes)
+        .map_or(StoredCount::Damaged, StoredCount::Count))
 }
 
 /// Writes the count while a store is open.
 #[derive(Debug)]
-pub(super) struct Counter {
+pub(super) struct CountWriter {
     wal: PathBuf,
     file: Arc<File>,
-    count: Count,
+    count: LogCount,
 }
 
-impl Counter {
+impl CountWriter {
     /// Continues from the log as it was found, and its earlier count.
-    pub(super) fn new(wal: PathBuf, file: &Arc<File>, log: &Log, before: Option<Count>) -> Self {
+    pub(super) fn new(wal: PathBuf, file: &Arc<File>, log: &Log, before: Option<LogCount>) -> Self {
         let salts = log.salts.unwrap_or_default();
         let same = before.filter(|before| before.salts == salts);
         let counter = Self {
             wal,
             file: Arc::clone(file),
-            count: Count {
+            count: LogCount {
                 boot: boot(),
                 salts,
                 pages: log.pages,
@@ -238,7 +240,7 @@ fn salts(wal: &Path) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    const COUNT: Count = Count {
+    const COUNT: LogCount = LogCount {
         boot: [7; 16],
         salts: (1, 2),
         pages: 100,
@@ -258,21 +260,21 @@ mod tests {
     }
 
     #[test]
-    fn a_count_comes_back_and_damage_to_it_is_seen() {
+    fn a_count_comes_back_and_damage_to_it_is_detected() {
         for is_copying in [false, true] {
-            let count = Count { is_copying, ..COUNT };
+            let count = LogCount { is_copying, ..COUNT };
             let bytes = count.bytes();
-            assert_eq!(Count::of_bytes(&bytes), Some(count));
+            assert_eq!(LogCount::of_bytes(&bytes), Some(count));
             for bit in 0..RECORD * 8 {
                 let mut damaged = bytes;
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(Count::of_bytes(&damaged), None, "bit {bit}");
+                assert_eq!(LogCount::of_bytes(&damaged), None, "bit {bit}");
             }
         }
     }
 
     #[test]
-    fn what_was_committed_and_is_not_there_is_missing() {
+    fn committed_pages_that_are_not_in_the_log_are_missing() {
         let same = COUNT.boot;
         for (log, missing) in [
             (log(Some((1, 2)), 100), 0),
@@ -282,7 +284,7 @@ mod tests {
             (log(None, 0), 70),
             (log(Some((3, 4)), 100), 70),
         ] {
-            assert_eq!(COUNT.lack_of(&log, same).pages, missing, "{log:?}");
+            assert_eq!(COUNT.loss_of(&log, same).pages, missing, "{log:?}");
         }
         let other = [8; 16];
         for (log, missing) in [
@@ -291,10 +293,10 @@ mod tests {
             (log(None, 0), 50),
             (log(Some((3, 4)), 5), 0),
         ] {
-            assert_eq!(COUNT.lack_of(&log, other).pages, missing, "{log:?}");
+            assert_eq!(COUNT.loss_of(&log, other).pages, missing, "{log:?}");
         }
-        let copied = Count { copied: 100, ..COUNT };
-        assert_eq!(copied.lack_of(&log(None, 0), same), Lack::default());
+        let copied = LogCount { copied: 100, ..COUNT };
+        assert_eq!(copied.loss_of(&log(None, 0), same), LogLoss::default());
     }
 
     /// Issue 15: all of the log was in the database, and SQLite applied an older rest of it over
@@ -303,8 +305,8 @@ mod tests {
     fn a_log_with_less_than_was_copied_of_it_is_stale() {
         for boot in [COUNT.boot, [8; 16]] {
             for copied in [30, 80, 100] {
-                let count = Count { copied, ..COUNT };
-                let stale = |salts, pages| count.lack_of(&log(salts, pages), boot).is_stale;
+                let count = LogCount { copied, ..COUNT };
+                let stale = |salts, pages| count.loss_of(&log(salts, pages), boot).is_stale;
                 assert!(stale(Some((1, 2)), 0) && stale(Some((1, 2)), copied - 1), "{copied}");
                 assert!(!stale(Some((1, 2)), copied), "{copied}");
                 // Another log, or none: SQLite reads nothing that is older.
@@ -315,15 +317,15 @@ mod tests {
 
     #[test]
     fn what_the_database_holds_is_no_proof_of_a_log_that_nobody_copied() {
-        let copying = Count {
+        let copying = LogCount {
             is_copying: true,
             ..COUNT
         };
         let same = COUNT.boot;
-        assert!(COUNT.lack_of(&log(Some((1, 2)), 50), same).is_sure);
+        assert!(COUNT.loss_of(&log(Some((1, 2)), 50), same).is_sure);
         for gone in [log(None, 0), log(Some((3, 4)), 100)] {
-            assert!(!COUNT.lack_of(&gone, same).is_sure);
-            assert!(copying.lack_of(&gone, same).is_sure);
+            assert!(!COUNT.loss_of(&gone, same).is_sure);
+            assert!(copying.loss_of(&gone, same).is_sure);
         }
     }
 
@@ -332,9 +334,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = Arc::new(File::create_new(folder.path().join("lock")).unwrap());
         let next = |salts, pages, is_copying| {
-            let before = Count { is_copying, ..COUNT };
+            let before = LogCount { is_copying, ..COUNT };
             let wal = folder.path().join("wal");
-            let count = Counter::new(wal, &file, &log(Some(salts), pages), Some(before)).count;
+            let count = CountWriter::new(wal, &file, &log(Some(salts), pages), Some(before)).count;
             assert_eq!((count.pages, count.witness), (pages, COUNT.witness));
             (count.copied, count.is_copying)
         };

@@ -49,14 +49,14 @@ impl Store for Reference {
                 let newest = rows.keys().next_back().copied();
                 state.series.insert(
                     *id,
-                    Line {
+                    StoredSeries {
                         rows,
                         newest,
                         last_written: newest,
                     },
                 );
             } else if self.has(Flaw::ForgetsWhenDefinedAgain) {
-                state.series.insert(*id, Line::default());
+                state.series.insert(*id, StoredSeries::default());
             }
         }
         Ok(())
@@ -176,7 +176,7 @@ impl Store for Reference {
         let series = Self::visible(&mut state, &targets);
         let held = self.has(Flaw::HoldsItsLockWhileVisiting).then_some(state);
         for (&id, target) in asked.iter().zip(&targets) {
-            let empty = Line::default();
+            let empty = StoredSeries::default();
             let line = series.get(target).unwrap_or(&empty);
             let (times, values) = match query.resample {
                 None => self.rows(line, query.range),

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::writer::Writer;
-use super::{Shared, memory, panicked};
+use super::{TickShared, memory, panicked};
 use crate::error::Result;
 use crate::memory::MemoryStore;
 
 /// The part of the next head that is ready.
 #[derive(Debug, Default)]
-pub(super) struct Next {
+pub(super) struct NextHead {
     store: Option<Arc<MemoryStore>>,
     /// Series numbers below this are defined in it.
     series: u32,
@@ -18,7 +18,7 @@ pub(super) struct Next {
     extents: u32,
 }
 
-impl Next {
+impl NextHead {
     /// Takes the store, with the numbers below `series` defined, and begins anew.
     pub(super) fn take(&mut self, series: u32) -> Arc<MemoryStore> {
         let Self {
@@ -33,7 +33,7 @@ impl Next {
 impl Writer {
     /// Prepares what is due while the head fills its second half; by then the aging generation
     /// has freed its memory.
-    pub(super) fn prepare_next(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn prepare_next(&mut self, shared: &TickShared) -> Result<()> {
         let progress = self.progress(shared);
         if progress < 0.5 {
             return Ok(());
@@ -41,7 +41,7 @@ impl Writer {
         let view = shared.view()?;
         let due = (f64::from(view.head.extent_count()) * (progress * 2.0 - 1.0).min(1.0)) as u32;
         let series = shared.keys.read().map_err(panicked)?.count();
-        let next = &mut self.next;
+        let next = &mut self.next_head;
         if due <= next.extents {
             return Ok(());
         }

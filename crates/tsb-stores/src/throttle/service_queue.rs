@@ -14,7 +14,7 @@ pub(super) struct Service {
 
 /// A single server with a queue, and periodic stalls.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct ServiceQueue {
     rate_per_second: Option<u64>,
     stall: Option<Stall>,
     opened: u64,
@@ -29,7 +29,7 @@ struct Stall {
     length: u64,
 }
 
-impl Pace {
+impl ServiceQueue {
     /// An idle server, opened at `now`; or what is wrong with the options.
     pub(super) fn new(options: &ThrottleOptions, now: u64) -> std::result::Result<Self, &'static str> {
         if options.rate_per_second == Some(0) {
@@ -82,29 +82,29 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn pace(rate: Option<u64>, stall: Option<(u64, u64)>) -> Pace {
+    fn queue(rate: Option<u64>, stall: Option<(u64, u64)>) -> ServiceQueue {
         let options = ThrottleOptions {
             rate_per_second: rate,
             stall_every_ns: stall.map(|(every, _)| every),
             stall_for_ns: stall.map(|(_, length)| length),
             ..ThrottleOptions::default()
         };
-        Pace::new(&options, 1_000).unwrap()
+        ServiceQueue::new(&options, 1_000).unwrap()
     }
 
     #[test]
     fn a_rate_that_does_not_divide_a_second_does_not_drift() {
-        let mut pace = pace(Some(7), None);
-        let last = (0..7_000).map(|_| pace.admit(1_000, 1)).last().unwrap();
+        let mut queue = queue(Some(7), None);
+        let last = (0..7_000).map(|_| queue.admit(1_000, 1)).last().unwrap();
         assert_eq!(last.end, 1_000 + 1_000 * SECOND_NS);
         // An idle server does not accumulate capacity.
-        let later = pace.admit(last.end + 500, 7);
+        let later = queue.admit(last.end + 500, 7);
         assert_eq!((later.start, later.end), (last.end + 500, last.end + 500 + SECOND_NS));
     }
 
     #[test]
     fn stalls_are_a_function_of_time() {
-        let mut pace = pace(None, Some((100, 10)));
+        let mut queue = queue(None, Some((100, 10)));
         for (now, start) in [
             (1_000, 1_000),
             (1_005, 1_005),
@@ -114,13 +114,13 @@ mod tests {
             (1_110, 1_110),
             (1_205, 1_210),
         ] {
-            assert_eq!(pace.admit(now, 5), Service { start, end: start });
+            assert_eq!(queue.admit(now, 5), Service { start, end: start });
         }
     }
 
     #[test]
     fn options_that_cannot_be_are_refused() {
-        let refused = |options: ThrottleOptions| Pace::new(&options, 0).is_err();
+        let refused = |options: ThrottleOptions| ServiceQueue::new(&options, 0).is_err();
         let base = ThrottleOptions::default();
         assert!(refused(ThrottleOptions {
             rate_per_second: Some(0),

@@ -9,14 +9,14 @@ use std::path::Path;
 use rustix::io::Errno;
 use tsb_rrd::{Error as RrdError, RrdFile};
 
-use super::engine::{Ended, Trouble, failed, failure};
+use super::engine::{EngineError, FinalError, failed, failure};
 use crate::damage::{Damage, DamageKind};
 
 /// Translates an error about an existing file.
-pub(super) fn trouble(action: &str, path: &Path, error: RrdError) -> Trouble {
+pub(super) fn classify(action: &str, path: &Path, error: RrdError) -> EngineError {
     match error {
-        RrdError::File { source, .. } => trouble(action, path, *source),
-        RrdError::Locked => Trouble::Locked,
+        RrdError::File { source, .. } => classify(action, path, *source),
+        RrdError::Locked => EngineError::Locked,
         RrdError::Damaged { offset, what } => unreadable(path, format!("{what}, at byte {offset}")),
         RrdError::Changed => changed(path),
         RrdError::Unsupported(what) => {
@@ -26,7 +26,7 @@ pub(super) fn trouble(action: &str, path: &Path, error: RrdError) -> Trouble {
                 format!("this engine does not handle {what}"),
             );
             let error = failure(action, path, RrdError::Unsupported(what));
-            Trouble::Ended(Ended::Foreign(Box::new(damage), error))
+            EngineError::Final(FinalError::Foreign(Box::new(damage), error))
         }
         RrdError::Io { action: doing, source } => match source.kind() {
             ErrorKind::NotFound => damaged(DamageKind::Missing, path, "the file is gone"),
@@ -39,26 +39,26 @@ pub(super) fn trouble(action: &str, path: &Path, error: RrdError) -> Trouble {
 }
 
 /// The error for a file with a valid header that has another layout.
-pub(super) fn foreign(path: &Path) -> Trouble {
+pub(super) fn foreign(path: &Path) -> EngineError {
     let what = "its layout is another than the one asked for";
     let damage = Damage::new(DamageKind::Unreadable, path, what);
-    Trouble::Ended(Ended::Foreign(Box::new(damage), failure("read", path, what)))
+    EngineError::Final(FinalError::Foreign(Box::new(damage), failure("read", path, what)))
 }
 
 /// Why a file is no longer the one that was opened.
-fn changed(path: &Path) -> Trouble {
+fn changed(path: &Path) -> EngineError {
     match RrdFile::open(path) {
         Ok(_) => foreign(path),
-        Err(error) => trouble("read", path, error),
+        Err(error) => classify("read", path, error),
     }
 }
 
-fn unreadable(path: &Path, what: impl Into<String>) -> Trouble {
+fn unreadable(path: &Path, what: impl Into<String>) -> EngineError {
     damaged(DamageKind::Unreadable, path, what)
 }
 
-fn damaged(kind: DamageKind, path: &Path, what: impl Into<String>) -> Trouble {
-    Trouble::Ended(Ended::Damaged(Box::new(Damage::new(kind, path, what))))
+fn damaged(kind: DamageKind, path: &Path, what: impl Into<String>) -> EngineError {
+    EngineError::Final(FinalError::Damaged(Box::new(Damage::new(kind, path, what))))
 }
 
 /// Whether a system error concerns this file only. A read error of the disk concerns one file;
@@ -75,21 +75,24 @@ fn is_of_the_file(doing: &str, error: &std::io::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn of(doing: &'static str, errno: Errno) -> Trouble {
+    fn of(doing: &'static str, errno: Errno) -> EngineError {
         let source = std::io::Error::from(errno);
-        trouble("update", Path::new("/x/a.rrd"), RrdError::Io { action: doing, source })
+        classify("update", Path::new("/x/a.rrd"), RrdError::Io { action: doing, source })
     }
 
     #[test]
-    fn what_concerns_one_file_is_told_from_what_concerns_all() {
+    fn errors_of_one_file_are_told_from_errors_of_the_store() {
         for (doing, errno) in [
             ("open the file", Errno::NOENT),
             ("open the file", Errno::ACCESS),
             ("open the file", Errno::ISDIR),
             ("read the header", Errno::IO),
         ] {
-            let ended = of(doing, errno);
-            assert!(matches!(ended, Trouble::Ended(Ended::Damaged(_))), "{doing} {errno}");
+            let error = of(doing, errno);
+            assert!(
+                matches!(error, EngineError::Final(FinalError::Damaged(_))),
+                "{doing} {errno}"
+            );
         }
         for (doing, errno) in [
             ("open the file", Errno::MFILE),
@@ -97,8 +100,11 @@ mod tests {
             ("write rows", Errno::NOSPC),
             ("write rows", Errno::IO),
         ] {
-            let ended = of(doing, errno);
-            assert!(matches!(ended, Trouble::Ended(Ended::Failed(_))), "{doing} {errno}");
+            let error = of(doing, errno);
+            assert!(
+                matches!(error, EngineError::Final(FinalError::Failed(_))),
+                "{doing} {errno}"
+            );
         }
     }
 }

@@ -9,42 +9,42 @@ use tsb_core::Batch;
 
 use crate::error::{Error, Result};
 use crate::sqlite::file::Database;
-use crate::sqlite::log::{Decoder, Piece};
+use crate::sqlite::log::{DecodedBatch, FrameDecoder};
 use crate::sqlite::ticks::generations::frame_bytes;
 
 /// Samples per handover, or slightly more: two MiB of values. Each handover may wake a thread,
 /// which costs up to 100 us on a virtual machine.
-const PARCEL: usize = 1 << 18;
-/// Maximum number of parcels waiting.
-const DEPTH: usize = 2;
+const HANDOVER_SAMPLES: usize = 1 << 18;
+/// Maximum number of handovers waiting.
+const HANDOVERS: usize = 2;
 
 /// The state at the end of the log.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct LogEnd {
     /// The key of the next frame.
     pub(super) seq: i64,
     /// Bytes of the frames.
     pub(super) bytes: u64,
     /// Holds the last value of each series.
-    pub(super) decoder: Decoder,
+    pub(super) decoder: FrameDecoder,
 }
 
 /// Applies the frames with keys in `seqs`, batch by batch. A missing frame between two others is
 /// an error. Series numbers must be below `series`.
-pub(super) fn each(
+pub(super) fn for_each_batch(
     database: &Database,
     seqs: Range<i64>,
     series: u32,
     mut apply: impl FnMut(&Batch<'_>) -> Result<()>,
-) -> Result<Read> {
-    let (full, filled) = sync_channel(DEPTH);
+) -> Result<LogEnd> {
+    let (full, filled) = sync_channel(HANDOVERS);
     let (empty, emptied) = channel();
-    let reader = Reader {
+    let reader = LogReader {
         database,
         series,
         full,
         emptied,
-        parcel: Vec::new(),
+        batches: Vec::new(),
         samples: 0,
         spare: Vec::new(),
     };
@@ -66,36 +66,36 @@ pub(super) fn each(
 }
 
 fn apply_all(
-    filled: Receiver<Vec<Piece>>,
-    empty: &Sender<Vec<Piece>>,
+    filled: Receiver<Vec<DecodedBatch>>,
+    empty: &Sender<Vec<DecodedBatch>>,
     apply: &mut impl FnMut(&Batch<'_>) -> Result<()>,
 ) -> Result<()> {
-    for parcel in filled {
-        parcel.iter().try_for_each(|piece| apply(&piece.batch()))?;
+    for batches in filled {
+        batches.iter().try_for_each(|batch| apply(&batch.batch()))?;
         // The reader may have ended.
-        let _ = empty.send(parcel);
+        let _ = empty.send(batches);
     }
     Ok(())
 }
 
 /// The reading thread.
-struct Reader<'a> {
+struct LogReader<'a> {
     database: &'a Database,
     series: u32,
-    full: SyncSender<Vec<Piece>>,
-    emptied: Receiver<Vec<Piece>>,
-    parcel: Vec<Piece>,
+    full: SyncSender<Vec<DecodedBatch>>,
+    emptied: Receiver<Vec<DecodedBatch>>,
+    batches: Vec<DecodedBatch>,
     samples: usize,
-    spare: Vec<Piece>,
+    spare: Vec<DecodedBatch>,
 }
 
-impl Reader<'_> {
-    fn run(mut self, seqs: Range<i64>) -> Result<Read> {
+impl LogReader<'_> {
+    fn run(mut self, seqs: Range<i64>) -> Result<LogEnd> {
         let database = self.database;
-        let mut read = Read {
+        let mut end = LogEnd {
             seq: seqs.start,
             bytes: 0,
-            decoder: Decoder::default(),
+            decoder: FrameDecoder::default(),
         };
         let connection = database.reader()?;
         let sql = "SELECT seq, frame FROM tick WHERE seq >= ?1 AND seq < ?2 ORDER BY seq";
@@ -106,23 +106,23 @@ impl Reader<'_> {
                 .get::<_, i64>(0)
                 .and_then(|seq| Ok((seq, row.get_ref(1)?.as_blob()?)));
             let (seq, frame) = database.done("read the log of", fields)?;
-            if seq != read.seq {
-                return Err(database.corrupt(&format!("frame {} of the log is missing", read.seq)));
+            if seq != end.seq {
+                return Err(database.corrupt(&format!("frame {} of the log is missing", end.seq)));
             }
-            read.seq += 1;
-            read.bytes += frame_bytes(frame.len());
-            let decoded = read.decoder.frame(frame, self.series, |piece| self.take(piece));
+            end.seq += 1;
+            end.bytes += frame_bytes(frame.len());
+            let decoded = end.decoder.frame(frame, self.series, |batch| self.take(batch));
             decoded.map_err(|what| database.corrupt(&format!("{what} (frame {seq} of the log)")))?;
         }
         self.hand_over();
-        Ok(read)
+        Ok(end)
     }
 
-    fn take(&mut self, piece: &mut Piece) {
+    fn take(&mut self, batch: &mut DecodedBatch) {
         let other = self.spare.pop().unwrap_or_default();
-        self.samples += piece.len();
-        self.parcel.push(std::mem::replace(piece, other));
-        if self.samples >= PARCEL {
+        self.samples += batch.len();
+        self.batches.push(std::mem::replace(batch, other));
+        if self.samples >= HANDOVER_SAMPLES {
             self.hand_over();
         }
     }
@@ -132,6 +132,6 @@ impl Reader<'_> {
         self.spare.extend(next);
         self.samples = 0;
         // If the receiver is gone, it has met an error and reports it.
-        let _ = self.full.send(std::mem::take(&mut self.parcel));
+        let _ = self.full.send(std::mem::take(&mut self.batches));
     }
 }

@@ -8,7 +8,7 @@ use super::{tick_values, value_of};
 use crate::conformance::failure::{Failure, ensure, equal};
 use crate::conformance::model::same_value;
 use crate::conformance::subject::{definitions, open_again, reads, time_of};
-use crate::conformance::{Opened, Place};
+use crate::conformance::{BoxedStore, Place};
 use crate::store::{Capabilities, Position, StoreExt, TimeRange};
 
 /// Number of series that are written, with ids from 0.
@@ -16,37 +16,37 @@ pub(in crate::conformance) const SERIES: usize = 3;
 
 /// Writes tick after tick to all series, and keeps the position of each.
 #[derive(Debug)]
-pub(in crate::conformance) struct Writer {
-    pub(in crate::conformance) store: Opened,
+pub(in crate::conformance) struct TickWriter {
+    pub(in crate::conformance) store: BoxedStore,
     capabilities: Capabilities,
     /// Ticks written before this opening, and those of them that are lost for good.
-    before: Outlived,
+    before: WrittenTicks,
     positions: Vec<Position>,
 }
 
 /// The ticks written to a store that is gone, from 0.
 #[derive(Clone, Debug, Default)]
-pub(in crate::conformance) struct Outlived {
+pub(in crate::conformance) struct WrittenTicks {
     begun: i64,
     /// Series and ticks that were not durable in an earlier run, and were gone.
     gone: BTreeSet<(u32, i64)>,
 }
 
-impl Writer {
+impl TickWriter {
     /// Opens a place in which nothing was written yet.
     pub(in crate::conformance) fn open(place: &dyn Place) -> Result<Self, Failure> {
-        Self::after(place, Outlived::default())
+        Self::after(place, WrittenTicks::default())
     }
 
     /// Reopens a place, to continue after the ticks written before.
-    pub(in crate::conformance) fn after(place: &dyn Place, before: Outlived) -> Result<Self, Failure> {
+    pub(in crate::conformance) fn after(place: &dyn Place, before: WrittenTicks) -> Result<Self, Failure> {
         let store = open_again(place)?;
         store.define(&definitions(0..SERIES as u32))?;
         Ok(Self::of(store, before))
     }
 
     /// A writer for an open store with defined series.
-    pub(in crate::conformance) fn of(store: Opened, before: Outlived) -> Self {
+    pub(in crate::conformance) fn of(store: BoxedStore, before: WrittenTicks) -> Self {
         Self {
             capabilities: store.capabilities(),
             store,
@@ -78,22 +78,22 @@ impl Writer {
     }
 
     /// The ticks written so far.
-    pub(in crate::conformance) fn written(&self) -> Outlived {
-        Outlived {
+    pub(in crate::conformance) fn written(&self) -> WrittenTicks {
+        WrittenTicks {
             begun: self.ticks(),
             gone: self.before.gone.clone(),
         }
     }
 
     /// Drops the store without closing it.
-    pub(in crate::conformance) fn leave(self) -> Outlived {
+    pub(in crate::conformance) fn drop_unclosed(self) -> WrittenTicks {
         let written = self.written();
         drop(self.store);
         written
     }
 }
 
-impl Outlived {
+impl WrittenTicks {
     /// The same with `begun` ticks, for a writer that can no longer report.
     pub(in crate::conformance) fn begun(self, begun: i64) -> Self {
         Self { begun, ..self }
@@ -105,14 +105,18 @@ impl Outlived {
         mut self,
         place: &dyn Place,
         durable: &[i64; SERIES],
-    ) -> Result<Writer, Failure> {
-        let writer = Writer::after(place, self.clone())?;
+    ) -> Result<TickWriter, Failure> {
+        let writer = TickWriter::after(place, self.clone())?;
         self.check(&writer, durable)?;
-        Ok(Writer { before: self, ..writer })
+        Ok(TickWriter { before: self, ..writer })
     }
 
     /// Compares the store's contents with what was written.
-    pub(in crate::conformance) fn check(&mut self, writer: &Writer, durable: &[i64; SERIES]) -> Result<(), Failure> {
+    pub(in crate::conformance) fn check(
+        &mut self,
+        writer: &TickWriter,
+        durable: &[i64; SERIES],
+    ) -> Result<(), Failure> {
         for (id, &durable) in (0..).zip(durable) {
             if reads(&writer.capabilities) {
                 self.check_rows(writer, id, durable)?;
@@ -124,7 +128,7 @@ impl Outlived {
     }
 
     /// Notes the ticks that are gone; a durable one must not be.
-    fn check_rows(&mut self, writer: &Writer, id: u32, durable: i64) -> Result<(), Failure> {
+    fn check_rows(&mut self, writer: &TickWriter, id: u32, durable: i64) -> Result<(), Failure> {
         let rows = writer.store.samples(SeriesId(id), TimeRange::ALL)?;
         let exactness = writer.capabilities.exactness;
         let mut rows = rows.iter().peekable();
@@ -146,7 +150,7 @@ impl Outlived {
     }
 
     /// For stores of consolidated rows: compares the newest accepted sample.
-    fn check_newest(&mut self, writer: &Writer, id: u32, durable: i64) -> Result<(), Failure> {
+    fn check_newest(&mut self, writer: &TickWriter, id: u32, durable: i64) -> Result<(), Failure> {
         let mut newest = [None];
         writer.store.newest_accepted(&[SeriesId(id)], &mut newest)?;
         let time = |tick| time_of(&writer.capabilities, tick);

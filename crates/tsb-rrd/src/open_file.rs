@@ -1,20 +1,20 @@
 //! An open file whose descriptor is kept between passes, and which is mapped where that costs
 //! less.
 //!
-//! Each pass takes librrd's lock and reads the header again; only the way of writing differs
-//! ([`crate::habit`]). Changes are in the file when the call returns.
+//! Each pass takes librrd's lock and reads the header again; only the write method differs
+//! ([`crate::write_policy`]). Changes are in the file when the call returns.
 
 use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
-use crate::habit::Route;
 use crate::mapped;
 use crate::system::{Mapping, faults};
+use crate::write_policy::WriteMethod;
 
 /// An open file that other programs may read and write between passes.
 #[derive(Debug)]
-pub struct KeptFile {
+pub struct OpenFile {
     file: RrdFile,
     writer: Writer,
 }
@@ -28,7 +28,7 @@ struct Writer {
     was_mapped: bool,
 }
 
-impl KeptFile {
+impl OpenFile {
     /// Keeps `file` open.
     pub fn new(file: RrdFile) -> Self {
         Self {
@@ -46,11 +46,11 @@ impl KeptFile {
     ///
     /// # Errors
     /// As [`RrdFile::update`].
-    pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
+    pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, updates: &[T]) -> Result<Updated> {
         let Self { file, writer } = self;
         file.locked(FlockOperation::NonBlockingLockExclusive, || {
             file.load(session)?;
-            let updated = session.pass.run(file.layout(), &mut session.live, readings);
+            let updated = session.pass.run(file.layout(), &mut session.live, updates);
             writer.write(file, session)?;
             Ok(updated)
         })
@@ -61,31 +61,31 @@ impl Writer {
     /// Writes the changes of a pass.
     fn write(&mut self, file: &RrdFile, session: &mut Session) -> Result<()> {
         let Session {
-            stage,
+            staging,
             pass,
             live,
-            habit,
+            write_policy,
             ..
         } = session;
-        let route = habit.route(self.was_mapped);
+        let method = write_policy.method(self.was_mapped);
         self.was_mapped = false;
-        let mapping = match route {
-            Route::Calls => None,
-            Route::Mapping { .. } => self.map(file),
+        let mapping = match method {
+            WriteMethod::Calls => None,
+            WriteMethod::Mapping { .. } => self.map(file),
         };
         let Some(mapping) = mapping else {
             return file.write(pass, live);
         };
-        let is_watched = route == Route::Mapping { is_watched: true };
-        let before = if is_watched { faults() } else { 0 };
-        if let Err(error) = mapped::write(stage, mapping, file.layout(), pass, live) {
+        let is_measured = method == WriteMethod::Mapping { is_measured: true };
+        let before = if is_measured { faults() } else { 0 };
+        if let Err(error) = mapped::write(staging, mapping, file.layout(), pass, live) {
             // After an error the mapping may be stale; the next pass maps the file anew.
             self.mapping = None;
             return Err(Error::io("write to the mapped file")(error));
         }
-        self.was_mapped = habit.goes_on(route);
-        if is_watched {
-            habit.saw(faults() - before);
+        self.was_mapped = write_policy.measures_next(method);
+        if is_measured {
+            write_policy.record_faults(faults() - before);
         }
         Ok(())
     }
@@ -103,8 +103,8 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::habit::Habit;
     use crate::layout::{Archive, Cf, DataSource, DsKind, Layout};
+    use crate::write_policy::WritePolicy;
     use std::path::{Path, PathBuf};
 
     const START_S: i64 = 1_700_000_000;
@@ -118,13 +118,13 @@ mod tests {
         path
     }
 
-    fn kept(path: &Path) -> KeptFile {
-        KeptFile::new(RrdFile::open(path).unwrap())
+    fn opened(path: &Path) -> OpenFile {
+        OpenFile::new(RrdFile::open(path).unwrap())
     }
 
     fn mapping() -> Session {
         Session {
-            habit: Habit::mapping(),
+            write_policy: WritePolicy::mapping(),
             ..Session::default()
         }
     }
@@ -132,10 +132,10 @@ mod tests {
     /// Within steps, across them, and across gaps of many rows; by calls, by the mapping, and
     /// by both in turn.
     #[test]
-    fn all_ways_leave_the_same_bytes() {
+    fn every_write_method_leaves_the_same_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["calls.rrd", "mapped.rrd", "turns.rrd"].map(|name| create(folder.path(), name));
-        let mut files = paths.each_ref().map(|path| kept(path));
+        let mut files = paths.each_ref().map(|path| opened(path));
         let (mut calls, mut maps) = (Session::default(), mapping());
         let (mut at_s, mut seed) = (START_S, 3_u64);
         for round in 0..600 {
@@ -143,20 +143,20 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             let step_s = [1, 4, 10, 37, 900, 25_000][(seed >> 33) as usize % 6];
-            let readings: Vec<String> = (0..=(seed >> 40) % 5)
+            let updates: Vec<String> = (0..=(seed >> 40) % 5)
                 .map(|_| {
                     at_s += step_s;
                     format!("{at_s}:{}.5:{}", seed >> 50, at_s % 977)
                 })
                 .collect();
             let [by_calls, mapped, turns] = &mut files;
-            by_calls.update(&mut calls, &readings).unwrap();
-            mapped.update(&mut maps, &readings).unwrap();
+            by_calls.update(&mut calls, &updates).unwrap();
+            mapped.update(&mut maps, &updates).unwrap();
             let session = if round % 3 == 0 { &mut calls } else { &mut maps };
-            turns.update(session, &readings).unwrap();
+            turns.update(session, &updates).unwrap();
         }
         assert!(
-            files[1].writer.mapping.is_some() && maps.habit.goes_on(Route::Calls),
+            files[1].writer.mapping.is_some() && maps.write_policy.measures_next(WriteMethod::Calls),
             "it was mapped"
         );
         let bytes = paths.map(|path| std::fs::read(path).unwrap());
@@ -168,12 +168,12 @@ mod tests {
         for session in [&mut Session::default(), &mut mapping()] {
             let folder = tempfile::tempdir().unwrap();
             let path = create(folder.path(), "a.rrd");
-            let mut file = kept(&path);
+            let mut file = opened(&path);
             file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
             std::fs::rename(create(folder.path(), "b.rrd"), &path).unwrap();
             let result = file.update(session, &[format!("{}:1:2", START_S + 6)]);
             assert!(matches!(result, Err(Error::Changed)), "{result:?}");
-            let mut file = kept(&path);
+            let mut file = opened(&path);
             file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
             std::fs::File::options()
                 .write(true)
@@ -188,10 +188,10 @@ mod tests {
 
     /// What others wrote between two passes counts, also to a file that is mapped.
     #[test]
-    fn others_may_write_in_between() {
+    fn other_programs_may_write_between_passes() {
         let folder = tempfile::tempdir().unwrap();
         let path = create(folder.path(), "a.rrd");
-        let (mut file, session) = (kept(&path), &mut mapping());
+        let (mut file, session) = (opened(&path), &mut mapping());
         file.update(session, &[format!("{}:1:2", START_S + 5)]).unwrap();
         let other = RrdFile::open(&path).unwrap();
         other

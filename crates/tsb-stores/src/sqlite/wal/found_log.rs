@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use tsb_core::proc::boot;
 
-use super::count::{self, Count, Lack, Said, Witness};
+use super::count::{self, LogCount, LogLoss, StoredCount, Witness};
 use super::scan::{self, Log};
 use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
-use crate::sqlite::file::{PAGE_BYTES, beside};
+use crate::sqlite::file::{PAGE_BYTES, with_suffix};
 
 /// Number of commits that a power cut may leave, unsynced, after the place where SQLite stops.
 const TORN_COMMITS: u64 = 1;
@@ -20,12 +20,12 @@ const KEPT_MAX: u32 = 100;
 
 /// The state of a log when its database was opened.
 #[derive(Debug, Default)]
-pub(in crate::sqlite) struct Found {
+pub(in crate::sqlite) struct FoundLog {
     /// The log that SQLite will find.
     pub(super) log: Log,
     /// Its count.
-    pub(super) count: Option<Count>,
-    suspicion: Option<Suspicion>,
+    pub(super) count: Option<LogCount>,
+    suspected: Option<SuspectedLoss>,
     is_count_damaged: bool,
     /// The log as it was found: a copy, or the renamed file itself if SQLite must not read it.
     kept: Option<PathBuf>,
@@ -33,57 +33,57 @@ pub(in crate::sqlite) struct Found {
 
 /// What may have been lost.
 #[derive(Clone, Copy, Debug)]
-enum Suspicion {
+enum SuspectedLoss {
     /// The database is missing, but its log is there.
     Database,
     /// Pages that were committed according to the count, of a log of this many bytes.
-    Pages(Lack, Count, u64),
+    Pages(LogLoss, LogCount, u64),
     /// Number of commits after a damaged page, and their bytes.
-    Behind(u64, u64),
+    AfterDamage(u64, u64),
     /// A log of this many bytes without a valid header.
     Foreign(u64),
 }
 
-impl Found {
+impl FoundLog {
     /// Inspects the log of a database, and its count. A log that has lost something is copied,
     /// and one that is older than the database is renamed.
-    pub(in crate::sqlite) fn look(database: &Path, lock: &File) -> io::Result<Self> {
-        let wal = beside(database, "-wal");
+    pub(in crate::sqlite) fn inspect(database: &Path, lock: &File) -> io::Result<Self> {
+        let wal = with_suffix(database, "-wal");
         let mut log = scan::read(&wal)?;
-        let said = count::read(lock)?;
-        let was_open = log.pages > 0 || matches!(said, Said::Count(count) if count.commits > 0);
+        let stored = count::read(lock)?;
+        let was_open = log.pages > 0 || matches!(stored, StoredCount::Count(count) if count.commits > 0);
         let is_empty = fs::metadata(database).map_or(true, |database| database.len() == 0);
-        let suspicion = match said {
+        let suspected = match stored {
             // SQLite would create a new database, and discard the log.
-            _ if was_open && is_empty => Some(Suspicion::Database),
-            Said::Count(count) => {
-                let lack = count.lack_of(&log, boot());
-                (lack.pages > 0 || lack.is_stale).then_some(Suspicion::Pages(lack, count, log.bytes))
+            _ if was_open && is_empty => Some(SuspectedLoss::Database),
+            StoredCount::Count(count) => {
+                let loss = count.loss_of(&log, boot());
+                (loss.pages > 0 || loss.is_stale).then_some(SuspectedLoss::Pages(loss, count, log.bytes))
             }
-            _ if log.is_foreign => Some(Suspicion::Foreign(log.bytes)),
+            _ if log.is_foreign => Some(SuspectedLoss::Foreign(log.bytes)),
             // A copied database with its log, without a count: one torn commit is no damage.
             _ if log.commits_behind > TORN_COMMITS => {
                 let bytes = log.bytes.saturating_sub(log.pages * PAGE_BYTES);
-                Some(Suspicion::Behind(log.commits_behind, bytes))
+                Some(SuspectedLoss::AfterDamage(log.commits_behind, bytes))
             }
             _ => None,
         };
-        let kept = match suspicion {
-            Some(Suspicion::Pages(Lack { is_stale: true, .. }, ..)) => {
+        let kept = match suspected {
+            Some(SuspectedLoss::Pages(LogLoss { is_stale: true, .. }, ..)) => {
                 log = Log::default();
-                Some(put_aside(&wal)?)
+                Some(rename_aside(&wal)?)
             }
-            Some(_) if log.bytes > 0 => Some(keep(&wal)?),
+            Some(_) if log.bytes > 0 => Some(copy_aside(&wal)?),
             _ => None,
         };
         Ok(Self {
             log,
-            count: match said {
-                Said::Count(count) => Some(count),
-                Said::Nothing | Said::Damaged => None,
+            count: match stored {
+                StoredCount::Count(count) => Some(count),
+                StoredCount::Nothing | StoredCount::Damaged => None,
             },
-            suspicion,
-            is_count_damaged: said == Said::Damaged,
+            suspected,
+            is_count_damaged: stored == StoredCount::Damaged,
             kept,
         })
     }
@@ -95,21 +95,21 @@ impl Found {
         database: &Path,
         holds: impl FnOnce(Witness) -> Result<bool>,
     ) -> Result<Vec<Damage>> {
-        let wal = beside(database, "-wal");
+        let wal = with_suffix(database, "-wal");
         let mut damage = Vec::new();
         if self.is_count_damaged {
             let what = "the count of commits in it does not match its checksum, so a loss of the log would not be seen";
-            let count = Damage::new(DamageKind::Unreadable, beside(database, "-lock"), what);
+            let count = Damage::new(DamageKind::Unreadable, with_suffix(database, "-lock"), what);
             damage.push(count.with_samples_at_most(0));
         }
-        let lost = match self.suspicion {
+        let lost = match self.suspected {
             None => return Ok(damage),
-            Some(Suspicion::Database) => {
+            Some(SuspectedLoss::Database) => {
                 let what = "it is gone, and was open as a store when its process ended";
                 Damage::new(DamageKind::Missing, database, what)
             }
-            Some(Suspicion::Pages(lack, count, _))
-                if !lack.is_sure && count.witness != Witness::default() && holds(count.witness)? =>
+            Some(SuspectedLoss::Pages(loss, count, _))
+                if !loss.is_sure && count.witness != Witness::default() && holds(count.witness)? =>
             {
                 if let Some(kept) = &self.kept {
                     // Nothing is lost, so the copy is not needed.
@@ -117,14 +117,14 @@ impl Found {
                 }
                 return Ok(damage);
             }
-            Some(Suspicion::Pages(lack, count, bytes)) => of_pages(wal, lack, &count, bytes),
-            Some(Suspicion::Behind(commits, bytes)) => {
+            Some(SuspectedLoss::Pages(loss, count, bytes)) => describe_loss(wal, loss, &count, bytes),
+            Some(SuspectedLoss::AfterDamage(commits, bytes)) => {
                 let what = format!(
                     "a page in the middle does not match its checksum, and SQLite leaves out the {commits} commits from there on"
                 );
                 Damage::new(DamageKind::Missing, wal, what).with_bytes(bytes)
             }
-            Some(Suspicion::Foreign(bytes)) => {
+            Some(SuspectedLoss::Foreign(bytes)) => {
                 let what = "it does not begin as a log does, so SQLite uses nothing of it";
                 Damage::new(DamageKind::Missing, wal, what).with_bytes(bytes)
             }
@@ -138,16 +138,16 @@ impl Found {
 }
 
 /// Describes a log of `bytes` bytes that lacks what its count states.
-fn of_pages(wal: PathBuf, lack: Lack, count: &Count, bytes: u64) -> Damage {
+fn describe_loss(wal: PathBuf, loss: LogLoss, count: &LogCount, bytes: u64) -> Damage {
     let mut what = if bytes == 0 {
         "it is gone".to_owned()
     } else {
         "it is cut short or damaged".to_owned()
     };
-    if lack.is_stale {
+    if loss.is_stale {
         what.push_str(", and what is left of it is older than the database, so it is not used");
     }
-    if lack.pages == 0 {
+    if loss.pages == 0 {
         what.push_str("; the database has all that had been committed");
         return Damage::new(DamageKind::Unreadable, wal, what).with_samples_at_most(0);
     }
@@ -156,16 +156,16 @@ fn of_pages(wal: PathBuf, lack: Lack, count: &Count, bytes: u64) -> Damage {
         what,
         ", and {} pages that had been committed are neither in it nor in the database \
          ({} commits since the file was opened)",
-        lack.pages, count.commits
+        loss.pages, count.commits
     );
     if count.is_copying {
         what.push_str("; a checkpoint was being made, so the database may have some of them");
     }
-    Damage::new(DamageKind::Missing, wal, what).with_bytes(lack.pages * PAGE_BYTES)
+    Damage::new(DamageKind::Missing, wal, what).with_bytes(loss.pages * PAGE_BYTES)
 }
 
 /// Renames a log, so that SQLite does not read it.
-fn put_aside(wal: &Path) -> io::Result<PathBuf> {
+fn rename_aside(wal: &Path) -> io::Result<PathBuf> {
     let kept = free_name(wal)?;
     fs::rename(wal, &kept)?;
     if let Some(folder) = wal.parent() {
@@ -177,7 +177,7 @@ fn put_aside(wal: &Path) -> io::Result<PathBuf> {
 }
 
 /// Copies a log.
-fn keep(wal: &Path) -> io::Result<PathBuf> {
+fn copy_aside(wal: &Path) -> io::Result<PathBuf> {
     let kept = free_name(wal)?;
     fs::copy(wal, &kept)?;
     File::open(&kept)?.sync_all()?;
@@ -186,7 +186,7 @@ fn keep(wal: &Path) -> io::Result<PathBuf> {
 
 /// An unused name beside a log.
 fn free_name(wal: &Path) -> io::Result<PathBuf> {
-    let mut names = (1..=KEPT_MAX).map(|number| beside(wal, &format!(".damaged-{number}")));
+    let mut names = (1..=KEPT_MAX).map(|number| with_suffix(wal, &format!(".damaged-{number}")));
     names.find(|name| !name.exists()).ok_or_else(|| {
         io::Error::other(format!(
             "{KEPT_MAX} damaged logs are kept beside it already; look at them, and remove them"

@@ -50,7 +50,7 @@ fn fits(value: f64, derivation: Derivation) -> bool {
 }
 
 /// Replaces `text` by `time:value`.
-pub fn write(text: &mut String, at: Micros, value: f64, derivation: Derivation) -> Result<(), Reason> {
+pub fn write_update(text: &mut String, at: Micros, value: f64, derivation: Derivation) -> Result<(), Reason> {
     if !value.is_finite() || !fits(value, derivation) {
         return Err(Reason::Unrepresentable);
     }
@@ -86,10 +86,10 @@ mod tests {
             (0.5, Derivation::Derive, None),
             (f64::NAN, Derivation::Gauge, None),
         ] {
-            let written = write(&mut text, at, value, derivation);
+            let written = write_update(&mut text, at, value, derivation);
             assert_eq!(written.is_ok().then_some(text.as_str()), expected, "{value}");
         }
-        write(&mut text, Micros(1_700_000_000_000_000), -0.0, Derivation::Gauge).unwrap();
+        write_update(&mut text, Micros(1_700_000_000_000_000), -0.0, Derivation::Gauge).unwrap();
         assert_eq!(text, "1700000000:-0.0");
         assert!(Micros::of(Timestamp(0)).is_none() && Micros::of(Timestamp::MAX).is_none());
     }

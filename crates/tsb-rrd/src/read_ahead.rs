@@ -16,7 +16,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session};
 use crate::layout::Layout;
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 
 /// Number of files ahead for which headers are requested.
 const HEADERS: usize = 128;
@@ -25,25 +25,25 @@ const ROWS: usize = 64;
 /// One file in this many is probed while everything is in memory.
 const SAMPLE: u64 = 32;
 /// Number of consecutive probes that must find everything in memory before requests stop.
-const ENOUGH: u32 = 64;
+const WARM_PROBES: u32 = 64;
 
 /// Whether the probed pages are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Residency {
     /// In memory.
     Warm,
     /// Not in memory, or the system does not say; a read was requested.
     Cold,
     /// Not probed.
-    Nothing,
+    NotProbed,
 }
 
 /// The stages of a file, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Request its header: [`RrdFile::ask_header`].
+    /// Request its header: [`RrdFile::prefetch_header`].
     Header,
-    /// Request the pages of its rows: [`RrdFile::ask_rows`].
+    /// Request the pages of its rows: [`RrdFile::prefetch_rows`].
     Rows,
     /// Update it.
     Update,
@@ -52,23 +52,23 @@ pub enum Stage {
 /// Schedules requests and updates over files, and tracks whether the last probed files were in
 /// memory.
 #[derive(Clone, Debug, Default)]
-pub struct Ahead {
+pub struct ReadAhead {
     is_cold: bool,
     // Number of consecutive probes that found everything in memory.
     warm: u32,
     updates: u64,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Calls `act` for each of `count` files with [`Stage::Update`], in order, and for some of
     /// them with the earlier stages before that.
     ///
     /// # Errors
     /// The first error of `act`; read-ahead for later files may have been requested by then.
-    pub fn each<E>(
+    pub fn for_each<E>(
         &mut self,
         count: usize,
-        mut act: impl FnMut(Stage, usize) -> std::result::Result<Seen, E>,
+        mut act: impl FnMut(Stage, usize) -> std::result::Result<Residency, E>,
     ) -> std::result::Result<(), E> {
         let (mut headers, mut rows) = (0, 0);
         for index in 0..count {
@@ -79,29 +79,29 @@ impl Ahead {
                 (false, true) => (index + 1, index + 1),
                 (false, false) => (0, 0),
             };
-            self.ask(Stage::Header, &mut headers, index..to_headers.min(count), &mut act)?;
-            self.ask(Stage::Rows, &mut rows, index..to_rows.min(count), &mut act)?;
+            self.prefetch(Stage::Header, &mut headers, index..to_headers.min(count), &mut act)?;
+            self.prefetch(Stage::Rows, &mut rows, index..to_rows.min(count), &mut act)?;
             act(Stage::Update, index)?;
             self.updates = self.updates.wrapping_add(1);
         }
         Ok(())
     }
 
-    fn ask<E>(
+    fn prefetch<E>(
         &mut self,
         stage: Stage,
         done: &mut usize,
         range: std::ops::Range<usize>,
-        act: &mut impl FnMut(Stage, usize) -> std::result::Result<Seen, E>,
+        act: &mut impl FnMut(Stage, usize) -> std::result::Result<Residency, E>,
     ) -> std::result::Result<(), E> {
         *done = (*done).max(range.start);
         while *done < range.end {
             match act(stage, *done)? {
-                Seen::Nothing => {}
-                Seen::Cold => (self.is_cold, self.warm) = (true, 0),
-                Seen::Warm => {
+                Residency::NotProbed => {}
+                Residency::Cold => (self.is_cold, self.warm) = (true, 0),
+                Residency::Warm => {
                     self.warm = self.warm.saturating_add(1);
-                    self.is_cold &= self.warm < ENOUGH;
+                    self.is_cold &= self.warm < WARM_PROBES;
                 }
             }
             *done += 1;
@@ -112,8 +112,8 @@ impl Ahead {
 
 impl RrdFile {
     /// Asks the system to read the header unless it is in memory; does not wait.
-    pub fn ask_header(&self) -> Seen {
-        self.ask(0, self.layout().header_len() as u64)
+    pub fn prefetch_header(&self) -> Residency {
+        self.prefetch(0, self.layout().header_len() as u64)
     }
 
     /// Asks the system to read the pages to which updates up to `until_s` (seconds since the
@@ -123,40 +123,40 @@ impl RrdFile {
     ///
     /// # Errors
     /// The errors of reading the header.
-    pub fn ask_rows(&self, session: &mut Session, until_s: i64) -> Result<Seen> {
+    pub fn prefetch_rows(&self, session: &mut Session, until_s: i64) -> Result<Residency> {
         let layout = self.layout();
         self.read_live(session)?;
-        let mut seen = Seen::Warm;
-        for place in places(layout, &session.live, until_s) {
+        let mut residency = Residency::Warm;
+        for offset in row_offsets(layout, &session.live, until_s) {
             // Two archives may share a page, which is requested only once.
-            if self.ask(place, layout.row_len() as u64) == Seen::Cold {
-                seen = Seen::Cold;
+            if self.prefetch(offset, layout.row_len() as u64) == Residency::Cold {
+                residency = Residency::Cold;
             }
         }
-        Ok(seen)
+        Ok(residency)
     }
 
-    fn ask(&self, offset: u64, length: u64) -> Seen {
+    fn prefetch(&self, offset: u64, length: u64) -> Residency {
         let mut byte = [0];
-        let looked = preadv2(
+        let probed = preadv2(
             self.file(),
             &mut [IoSliceMut::new(&mut byte)],
             offset,
             ReadWriteFlags::NOWAIT,
         );
-        if looked == Ok(1) {
-            return Seen::Warm;
+        if probed == Ok(1) {
+            return Residency::Warm;
         }
         let length = std::num::NonZero::new(length);
         // An error is ignored: it only means that the read-ahead has no effect.
         let _ = fadvise(self.file(), offset, length, Advice::WillNeed);
-        Seen::Cold
+        Residency::Cold
     }
 }
 
 /// An offset in each page in which the rows up to a time begin or end. The pages between are
 /// overwritten entirely and need not be read.
-fn places(layout: &Layout, live: &Live, until_s: i64) -> impl Iterator<Item = u64> {
+fn row_offsets(layout: &Layout, live: &LiveHeader, until_s: i64) -> impl Iterator<Item = u64> {
     let newest_s = live.newest().seconds;
     let of_archive = move |(index, archive): (usize, &crate::layout::Archive)| {
         let span_s = (archive.steps * layout.step_s) as i64;
@@ -171,15 +171,15 @@ fn places(layout: &Layout, live: &Live, until_s: i64) -> impl Iterator<Item = u6
 }
 
 /// The second up to which an update, `time:value...`, advances a file, if it has a valid time.
-pub fn until_s(reading: &str) -> Option<i64> {
-    let digits = reading.split([':', '.']).next()?;
+pub fn update_time_s(update: &str) -> Option<i64> {
+    let digits = update.split([':', '.']).next()?;
     digits.parse().ok()
 }
 
-impl From<Error> for Seen {
+impl From<Error> for Residency {
     /// The error itself is ignored: the update of the file will meet and report it.
     fn from(_: Error) -> Self {
-        Self::Nothing
+        Self::NotProbed
     }
 }
 

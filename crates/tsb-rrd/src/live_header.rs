@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::header::{get, put};
 use crate::layout::{CDP_PREP, LIVE_HEAD, Layout, PDP_PREP, RRA_PTR, UNKNOWN};
-use crate::reading::Moment;
+use crate::parse::Moment;
 
 /// Bytes kept of the last value's text, without the terminating zero.
 const LAST_MAX: usize = 29;
@@ -18,7 +18,7 @@ const CDP_SECONDARY: usize = 72;
 
 /// The bytes of the live part. Fields without an accessor stay as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveHeader {
     bytes: Vec<u8>,
     // Offsets of the open rows' state and of the newest rows' numbers.
     cells: usize,
@@ -26,7 +26,7 @@ pub struct Live {
     sources: usize,
 }
 
-impl Live {
+impl LiveHeader {
     /// The live part of a new file whose first update is after `start_s`.
     pub(crate) fn new(layout: &Layout, start_s: i64, rows: impl Iterator<Item = u64>) -> Self {
         let mut live = Self::default();
@@ -161,10 +161,10 @@ impl Live {
     }
 
     /// The open row of an archive: one cell per data source.
-    pub(crate) fn cells(&mut self, archive: usize) -> impl Iterator<Item = Cell<'_>> {
+    pub(crate) fn cells(&mut self, archive: usize) -> impl Iterator<Item = CdpPrep<'_>> {
         let length = self.sources * CDP_PREP;
         let (cells, _) = self.bytes[self.cells + archive * length..][..length].as_chunks_mut();
-        cells.iter_mut().map(Cell)
+        cells.iter_mut().map(CdpPrep)
     }
 
     /// The bytes of a completed row's value: for the first row of an update, or for later ones.
@@ -176,9 +176,9 @@ impl Live {
 }
 
 /// The open row of an archive for one data source.
-pub(crate) struct Cell<'a>(&'a mut [u8; CDP_PREP]);
+pub(crate) struct CdpPrep<'a>(&'a mut [u8; CDP_PREP]);
 
-impl Cell<'_> {
+impl CdpPrep<'_> {
     pub(crate) fn value(&self) -> f64 {
         f64::from_bits(get(self.0, CDP_VALUE))
     }

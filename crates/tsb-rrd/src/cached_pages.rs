@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
 use crate::header::{get, put};
 use crate::layout::{Layout, STAT_HEAD};
-use crate::live::Live;
-use crate::reading::Moment;
+use crate::live_header::LiveHeader;
+use crate::parse::Moment;
 use crate::stamp::{Stamp, WORDS};
 
 /// Size of a page in bytes: the smallest unit that the system reads and writes.
@@ -27,31 +27,32 @@ const PAGE: u64 = 4_096;
 const PAGE_BYTES: usize = PAGE as usize + 48;
 /// Maximum number of pages that an update may touch to be cached: more means a gap of many rows.
 const TOUCHED_MAX: usize = 64;
-/// Bytes before the pages in [`Known::to_bytes`]: the stamp and the length of the file.
+/// Bytes before the pages in [`CachedPages::to_bytes`]: the stamp and the length of the file.
 const HEAD: usize = 8 * (WORDS + 1);
 
 /// Pages of a file by number, and the file's stamp when they were cached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct CachedPages {
     stamp: Stamp,
     file_len: u64,
     pages: BTreeMap<u64, Box<[u8]>>,
 }
 
-impl Known {
+impl CachedPages {
     /// Whether the file is unchanged since the pages were cached. Reads no byte of it.
     ///
     /// Another program may write to it a moment later: an update checks again, under the lock.
-    pub fn is_of(&self, file: &Metadata) -> bool {
-        Stamp::of_found(file) == self.stamp
+    pub fn is_current(&self, file: &Metadata) -> bool {
+        Stamp::of_metadata(file) == self.stamp
     }
 
     /// Time of the newest update, if the cached pages match this layout.
-    pub fn newest_as(&self, layout: &Layout, session: &mut Session) -> Option<Moment> {
+    pub fn newest_for(&self, layout: &Layout, session: &mut Session) -> Option<Moment> {
         let Session { header, live, .. } = session;
         header.resize(layout.header_len(), 0);
-        let is_such = layout.file_len() <= self.file_len && self.copy(header) && header.starts_with(&layout.statics);
-        if !is_such {
+        let is_of_layout =
+            layout.file_len() <= self.file_len && self.copy(header) && header.starts_with(&layout.statics);
+        if !is_of_layout {
             return None;
         }
         live.load(layout, header).ok()?;
@@ -74,7 +75,7 @@ impl Known {
         }
         let header = bytes(length)?;
         let layout = Layout::decode(&header)?;
-        let mut live = Live::default();
+        let mut live = LiveHeader::default();
         live.load(&layout, &header)?;
         Ok((layout, live.newest()))
     }
@@ -106,7 +107,7 @@ impl Known {
         }
     }
 
-    /// Parses the output of [`Known::to_bytes`]; `None` if the bytes are not valid.
+    /// Parses the output of [`CachedPages::to_bytes`]; `None` if the bytes are not valid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, mut rest) = bytes.split_at_checked(HEAD)?;
         let word = |index: usize| get(head, index * 8);
@@ -140,20 +141,20 @@ fn page_len(number: u64, file_len: u64) -> Option<u64> {
 }
 
 /// The pages of one pass: cached ones, and those that it had to read.
-struct Pages<'a> {
+struct PageSet<'a> {
     file: &'a File,
     file_len: u64,
-    held: BTreeMap<u64, Box<[u8]>>,
+    cached: BTreeMap<u64, Box<[u8]>>,
     /// Numbers of the changed pages.
     changed: Vec<u64>,
 }
 
-impl Pages<'_> {
+impl PageSet<'_> {
     /// A page, which is read if it is not cached.
     fn page(&mut self, number: u64) -> std::io::Result<&mut [u8]> {
         use std::collections::btree_map::Entry;
-        match self.held.entry(number) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
+        match self.cached.entry(number) {
+            Entry::Occupied(cached) => Ok(cached.into_mut()),
             Entry::Vacant(vacant) => {
                 let length = page_len(number, self.file_len).ok_or(std::io::ErrorKind::UnexpectedEof)?;
                 let mut page = vec![0; length as usize].into_boxed_slice();
@@ -184,11 +185,11 @@ impl Pages<'_> {
     /// the old state, and a crash within it is as unlikely as possible.
     fn write(&self, header_pages: u64) -> std::io::Result<()> {
         for number in self.changed.iter().filter(|&&number| number >= header_pages) {
-            if let Some(page) = self.held.get(number) {
+            if let Some(page) = self.cached.get(number) {
                 self.file.write_all_at(page, number * PAGE)?;
             }
         }
-        let mut header = self.held.range(..header_pages).map(|(_, page)| &**page);
+        let mut header = self.cached.range(..header_pages).map(|(_, page)| &**page);
         match (header_pages, header.next()) {
             (1, Some(page)) => self.file.write_all_at(page, 0),
             (_, first) => {
@@ -199,43 +200,43 @@ impl Pages<'_> {
     }
 
     /// Keeps the header pages and those that the next row of each archive is written to.
-    fn trim(&mut self, layout: &Layout, live: &Live, header_pages: u64) {
+    fn trim(&mut self, layout: &Layout, live: &LiveHeader, header_pages: u64) {
         let next = layout.archives.iter().enumerate().flat_map(|(index, archive)| {
             let start = layout.row_offset(index, (live.row(index) + 1) % archive.rows);
             [start / PAGE, (start + layout.row_len() as u64 - 1) / PAGE]
         });
         let next: Vec<u64> = next.collect();
-        self.held
+        self.cached
             .retain(|number, _| *number < header_pages || next.contains(number));
     }
 }
 
 impl RrdFile {
     /// Applies updates as [`RrdFile::update`] does, using the cached pages: if these are still
-    /// valid, only pages that are not cached are read. Afterwards `known` describes the file's new
+    /// valid, only pages that are not cached are read. Afterwards `cache` describes the file's new
     /// state; it is `None` if that cannot be cached.
     ///
     /// # Errors
     /// As [`RrdFile::update`].
-    pub fn update_known<T: AsRef<str>>(
+    pub fn update_cached<T: AsRef<str>>(
         &self,
         session: &mut Session,
-        known: &mut Option<Known>,
-        readings: &[T],
+        cache: &mut Option<CachedPages>,
+        updates: &[T],
     ) -> Result<Updated> {
         self.locked(FlockOperation::NonBlockingLockExclusive, || {
-            self.known_pass(session, known, readings)
+            self.cached_pass(session, cache, updates)
         })
     }
 
-    fn known_pass<T: AsRef<str>>(
+    fn cached_pass<T: AsRef<str>>(
         &self,
         session: &mut Session,
-        known: &mut Option<Known>,
-        readings: &[T],
+        cache: &mut Option<CachedPages>,
+        updates: &[T],
     ) -> Result<Updated> {
         // Dropped first, so that after any error the file is read again.
-        let before = known.take();
+        let before = cache.take();
         let layout = Arc::clone(self.layout());
         let state = fstat(self.file()).map_err(|error| Error::Io {
             action: "look at the file",
@@ -244,11 +245,11 @@ impl RrdFile {
         if state.st_nlink == 0 || (state.st_size as u64) < layout.file_len() {
             return Err(Error::Changed);
         }
-        let before = before.filter(|known| known.stamp == Stamp::of(&state));
-        let mut pages = Pages {
+        let before = before.filter(|cache| cache.stamp == Stamp::of(&state));
+        let mut pages = PageSet {
             file: self.file(),
             file_len: layout.file_len(),
-            held: before.map(|known| known.pages).unwrap_or_default(),
+            cached: before.map(|cache| cache.pages).unwrap_or_default(),
             changed: Vec::new(),
         };
         let header_pages = (layout.header_len() as u64).div_ceil(PAGE);
@@ -264,7 +265,7 @@ impl RrdFile {
         }
         session.live.load(&layout, header)?;
         let (live, pass) = (&mut session.live, &mut session.pass);
-        let updated = pass.run(&layout, live, readings);
+        let updated = pass.run(&layout, live, updates);
         let mut touched = 0;
         let _ = pass.rows.write(|_, bytes| {
             touched += 1 + bytes.len() / PAGE as usize;
@@ -279,11 +280,11 @@ impl RrdFile {
             .and_then(|()| pages.write(header_pages))
             .map_err(Error::io("write pages"))?;
         pages.trim(&layout, live, header_pages);
-        let Pages { held, file_len, .. } = pages;
-        *known = Stamp::mark(self.file()).map(|stamp| Known {
+        let PageSet { cached, file_len, .. } = pages;
+        *cache = Stamp::mark(self.file()).map(|stamp| CachedPages {
             stamp,
             file_len,
-            pages: held,
+            pages: cached,
         });
         Ok(updated)
     }

@@ -47,10 +47,10 @@ impl fmt::Display for Moment {
 /// Splits the time from the values, which follow the first colon.
 ///
 /// # Errors
-/// [`Error::Reading`] if there is no time, and [`Error::Unsupported`] for times that need a clock
-/// or a calendar (`N`, negative ones, at-style).
+/// [`Error::InvalidUpdate`] if there is no time, and [`Error::Unsupported`] for times that need a
+/// clock or a calendar (`N`, negative ones, at-style).
 pub(crate) fn split_time(text: &str) -> Result<(&str, &str)> {
-    let invalid = |what| Error::Reading {
+    let invalid = |what| Error::InvalidUpdate {
         text: text.to_owned(),
         what,
     };
@@ -68,7 +68,7 @@ pub(crate) fn moment(text: &str) -> Result<Moment> {
     if text == "N" {
         return Err(Error::Unsupported("the time N: say which".to_owned()));
     }
-    let seconds = number(text.as_bytes()).ok_or_else(|| Error::Reading {
+    let seconds = number(text.as_bytes()).ok_or_else(|| Error::InvalidUpdate {
         text: text.to_owned(),
         what: "not a number of seconds",
     })?;
@@ -96,7 +96,7 @@ mod tests {
         }
         assert!(matches!(moment("N"), Err(Error::Unsupported(_))));
         assert!(matches!(moment("-1"), Err(Error::Unsupported(_))));
-        assert!(matches!(moment("x"), Err(Error::Reading { .. })));
+        assert!(matches!(moment("x"), Err(Error::InvalidUpdate { .. })));
         assert!(matches!(split_time("1@2:3"), Err(Error::Unsupported(_))));
         assert!(split_time("12").is_err());
         assert_eq!(split_time("12:1:2").unwrap(), ("12", "1:2"));

@@ -10,19 +10,19 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::file::{RrdFile, Session, Updated};
 use crate::layout::Layout;
-use crate::live::Live;
+use crate::live_header::LiveHeader;
 use crate::mapped;
 use crate::system::Mapping;
 
 /// A file that no other program writes. It keeps no file descriptor open.
 #[derive(Debug)]
-pub struct Held {
+pub struct ExclusiveFile {
     layout: Arc<Layout>,
-    live: Live,
+    live: LiveHeader,
     mapping: Mapping,
 }
 
-impl Held {
+impl ExclusiveFile {
     /// Opens a file of this layout.
     ///
     /// # Errors
@@ -48,16 +48,16 @@ impl Held {
     /// # Errors
     /// [`Error::Io`], also if the file was truncated. The in-memory state is then undefined: drop
     /// this value and open the file again.
-    pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, readings: &[T]) -> Result<Updated> {
-        let Session { stage, pass, .. } = session;
-        let updated = pass.run(&self.layout, &mut self.live, readings);
-        let written = mapped::write(stage, &mut self.mapping, &self.layout, pass, &self.live);
+    pub fn update<T: AsRef<str>>(&mut self, session: &mut Session, updates: &[T]) -> Result<Updated> {
+        let Session { staging, pass, .. } = session;
+        let updated = pass.run(&self.layout, &mut self.live, updates);
+        let written = mapped::write(staging, &mut self.mapping, &self.layout, pass, &self.live);
         written.map_err(Error::io("write to the mapped file"))?;
         Ok(updated)
     }
 
     /// Time of the last update.
-    pub fn newest(&self) -> crate::reading::Moment {
+    pub fn newest(&self) -> crate::parse::Moment {
         self.live.newest()
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tsb_core::{Batch, Durability, Timestamp};
 
 use super::file::{Database, PAGE_BYTES};
-use super::timer::Waiting;
+use super::timer::CommitsOnTimer;
 use super::wal::{Wal, Witness};
 use super::{Commit, SqliteOptions, Synchronous};
 use crate::damage::Damage;
@@ -18,9 +18,9 @@ use crate::store::{Footprint, Position, Stats};
 
 /// The state of such a store. `S` is the layout's own state.
 #[derive(Debug)]
-pub(super) struct Plain<S> {
+pub(super) struct LockedConnection<S> {
     pub(super) options: SqliteOptions,
-    inner: Mutex<Inner<S>>,
+    inner: Mutex<ConnectionState<S>>,
     accepted: AtomicU64,
     superseded: AtomicU64,
     committed: AtomicU64,
@@ -36,7 +36,7 @@ pub(super) struct Plain<S> {
 
 /// The state behind the lock.
 #[derive(Debug)]
-pub(super) struct Inner<S> {
+pub(super) struct ConnectionState<S> {
     connection: Option<Connection>,
     pub(super) state: S,
     /// Whether a transaction is open.
@@ -48,13 +48,13 @@ pub(super) struct Inner<S> {
     wal: Wal,
 }
 
-impl<S> Inner<S> {
+impl<S> ConnectionState<S> {
     pub(super) fn connection(&self) -> Result<&Connection> {
         self.connection.as_ref().ok_or(Error::Closed)
     }
 }
 
-impl<S> Plain<S> {
+impl<S> LockedConnection<S> {
     pub(super) fn new(
         options: SqliteOptions,
         database: Database,
@@ -66,7 +66,7 @@ impl<S> Plain<S> {
         let wal = database.watch(&mut connection)?;
         Ok(Self {
             options,
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(ConnectionState {
                 connection: Some(connection),
                 state,
                 is_open: false,
@@ -98,7 +98,7 @@ impl<S> Plain<S> {
     }
 
     /// Locks the state. Fails if the store is closed or poisoned.
-    pub(super) fn lock(&self) -> Result<MutexGuard<'_, Inner<S>>> {
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, ConnectionState<S>>> {
         self.check_open()?;
         let inner = self.inner.lock().map_err(|_| Error::Poisoned {
             cause: "a call of the store panicked".to_owned(),
@@ -130,14 +130,14 @@ impl<S> Plain<S> {
     }
 
     /// Runs a cached statement without parameters.
-    pub(super) fn run(&self, inner: &Inner<S>, sql: &str) -> Result<()> {
+    pub(super) fn run(&self, inner: &ConnectionState<S>, sql: &str) -> Result<()> {
         let statement = inner.connection()?.prepare_cached(sql);
         let run = statement.and_then(|mut statement| statement.execute([]));
         self.database.done("write", run).map(drop)
     }
 
     /// Begins a transaction, unless one is open.
-    pub(super) fn begin(&self, inner: &mut Inner<S>) -> Result<()> {
+    pub(super) fn begin(&self, inner: &mut ConnectionState<S>) -> Result<()> {
         if !inner.is_open {
             self.sound(self.run(inner, "BEGIN IMMEDIATE"))?;
             inner.is_open = true;
@@ -146,7 +146,13 @@ impl<S> Plain<S> {
     }
 
     /// Counts samples that were written, and commits if that is due.
-    pub(super) fn wrote(&self, inner: &mut Inner<S>, newest: i64, accepted: usize, superseded: usize) -> Result<()> {
+    pub(super) fn wrote(
+        &self,
+        inner: &mut ConnectionState<S>,
+        newest: i64,
+        accepted: usize,
+        superseded: usize,
+    ) -> Result<()> {
         self.superseded.fetch_add(superseded as u64, Ordering::Relaxed);
         self.accepted.fetch_add(accepted as u64, Ordering::AcqRel);
         inner.newest = inner.newest.max(newest);
@@ -159,7 +165,7 @@ impl<S> Plain<S> {
     }
 
     /// Commits the open transaction.
-    pub(super) fn commit(&self, inner: &mut Inner<S>) -> Result<()> {
+    pub(super) fn commit(&self, inner: &mut ConnectionState<S>) -> Result<()> {
         if inner.is_open {
             let committed = self.run(inner, "COMMIT");
             if committed.is_err() {
@@ -183,8 +189,8 @@ impl<S> Plain<S> {
     }
 
     /// Reads the layout's state; works on a closed store, too.
-    pub(super) fn peek<T>(&self, look: impl FnOnce(&S) -> T) -> T {
-        look(&lock(&self.inner).state)
+    pub(super) fn peek<T>(&self, read: impl FnOnce(&S) -> T) -> T {
+        read(&lock(&self.inner).state)
     }
 
     pub(super) fn flush(&self, level: Durability) -> Result<()> {
@@ -198,7 +204,7 @@ impl<S> Plain<S> {
         Ok(())
     }
 
-    fn sync(&self, inner: &mut Inner<S>) -> Result<()> {
+    fn sync(&self, inner: &mut ConnectionState<S>) -> Result<()> {
         let position = self.committed.load(Ordering::Acquire);
         if self.synced.load(Ordering::Acquire) < position {
             // One commit that waits syncs the whole log, earlier commits included.
@@ -280,7 +286,7 @@ impl<S> Plain<S> {
     }
 }
 
-impl<S: Send + 'static> Waiting for Plain<S> {
+impl<S: Send + 'static> CommitsOnTimer for LockedConnection<S> {
     fn progress(&self) -> (u64, bool) {
         let committed = self.committed.load(Ordering::Acquire);
         (committed, self.accepted.load(Ordering::Acquire) > committed)

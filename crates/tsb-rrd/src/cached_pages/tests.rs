@@ -1,17 +1,17 @@
-//! Files beside their twins, which are updated without knowing anything.
+//! Files updated with cached pages, beside twins updated without; both must have the same bytes.
 
 use std::path::PathBuf;
 
 use super::*;
 use crate::layout::{Archive, Cf, DataSource, DsKind};
-use crate::{RrdFile, Seen};
+use crate::{Residency, RrdFile};
 
 const START_S: i64 = 1_700_000_000;
 
 struct Twins {
     folder: tempfile::TempDir,
     layout: Arc<Layout>,
-    known: Option<Known>,
+    cache: Option<CachedPages>,
     session: Session,
     now_s: i64,
 }
@@ -30,7 +30,7 @@ impl Twins {
         Self {
             folder,
             layout: Arc::new(layout),
-            known: None,
+            cache: None,
             session: Session::default(),
             now_s: START_S,
         }
@@ -48,19 +48,19 @@ impl Twins {
         RrdFile::open_as(&self.path(name), &self.layout).unwrap()
     }
 
-    fn reading(&mut self, later_s: i64) -> [String; 1] {
+    fn next_update(&mut self, later_s: i64) -> [String; 1] {
         self.now_s += later_s;
         [format!("{}:{}:{}.5", self.now_s, self.now_s % 97, self.now_s % 89)]
     }
 
-    /// Both are updated, ours with what is known.
+    /// Both are updated, ours with its cached pages.
     fn update(&mut self, later_s: i64) {
-        let readings = self.reading(later_s);
+        let updates = self.next_update(later_s);
         let twin = self.open("twin");
-        twin.update_and_close(&mut self.session, &readings).unwrap();
+        twin.update_and_close(&mut self.session, &updates).unwrap();
         let ours = self.open("ours");
         let updated = ours
-            .update_known(&mut self.session, &mut self.known, &readings)
+            .update_cached(&mut self.session, &mut self.cache, &updates)
             .unwrap();
         assert!(updated.stopped.is_none());
         self.compare();
@@ -73,7 +73,7 @@ impl Twins {
 }
 
 #[test]
-fn known_files_get_the_bytes_of_those_that_are_read() {
+fn files_with_cached_pages_get_the_bytes_of_those_that_are_read() {
     let mut twins = Twins::new();
     for turn in 0..700 {
         let later_s = [
@@ -90,26 +90,26 @@ fn known_files_get_the_bytes_of_those_that_are_read() {
         ][turn % 10];
         twins.update(later_s);
     }
-    let bytes = twins.known.unwrap().bytes();
+    let bytes = twins.cache.unwrap().bytes();
     assert!(bytes < 8 * 4_200, "{bytes} bytes for a header and six archives");
 }
 
 #[test]
-fn what_others_wrote_meanwhile_is_noticed() {
+fn writes_by_other_programs_are_noticed() {
     let mut twins = Twins::new();
     for turn in 0..60 {
         twins.update(10);
-        if twins.known.is_none() {
+        if twins.cache.is_none() {
             // This file system keeps no times of ours.
             return;
         }
         if turn % 3 == 0 {
-            let readings = twins.reading(10);
+            let updates = twins.next_update(10);
             for name in ["ours", "twin"] {
                 let file = twins.open(name);
-                file.update_and_close(&mut twins.session, &readings).unwrap();
+                file.update_and_close(&mut twins.session, &updates).unwrap();
             }
-            assert!(!twins.known.as_ref().unwrap().is_of(&twins.found("ours")));
+            assert!(!twins.cache.as_ref().unwrap().is_current(&twins.found("ours")));
         }
         if turn % 7 == 0 {
             // Another file under this name, with other rows.
@@ -121,65 +121,65 @@ fn what_others_wrote_meanwhile_is_noticed() {
 }
 
 #[test]
-fn what_is_known_comes_back_and_damage_is_found_or_harmless() {
+fn cached_pages_come_back_from_bytes_and_damage_is_found_or_harmless() {
     let mut twins = Twins::new();
     twins.update(10);
     twins.update(10);
-    let Some(known) = twins.known.clone() else { return };
+    let Some(cache) = twins.cache.clone() else { return };
     let mut bytes = Vec::new();
-    known.to_bytes(&mut bytes);
-    assert_eq!(Known::from_bytes(&bytes), Some(known.clone()));
-    let (layout, newest) = known.header().unwrap();
+    cache.to_bytes(&mut bytes);
+    assert_eq!(CachedPages::from_bytes(&bytes), Some(cache.clone()));
+    let (layout, newest) = cache.header().unwrap();
     assert_eq!((&layout, newest.seconds), (&*twins.layout, twins.now_s));
     let session = &mut Session::default();
-    assert_eq!(known.newest_as(&layout, session), Some(newest));
+    assert_eq!(cache.newest_for(&layout, session), Some(newest));
     let other = Layout::new(7, layout.sources().to_vec(), layout.archives().to_vec()).unwrap();
-    assert_eq!(known.newest_as(&other, session), None);
+    assert_eq!(cache.newest_for(&other, session), None);
     for end in 0..bytes.len() {
         // Some ends lie between two pages: the rest is then as good as it was.
-        if let Some(known) = Known::from_bytes(&bytes[..end]) {
+        if let Some(cache) = CachedPages::from_bytes(&bytes[..end]) {
             assert_eq!((end - HEAD) % (PAGE as usize + 8), 0);
-            let header = known.header().ok().map(|(_, newest)| newest);
-            assert_eq!(known.newest_as(&layout, session), header);
+            let header = cache.header().ok().map(|(_, newest)| newest);
+            assert_eq!(cache.newest_for(&layout, session), header);
         }
     }
     // Cut off between two pages it is only less.
-    twins.known = Known::from_bytes(&bytes[..HEAD + PAGE as usize + 8]);
-    assert!(twins.known.is_some());
+    twins.cache = CachedPages::from_bytes(&bytes[..HEAD + PAGE as usize + 8]);
+    assert!(twins.cache.is_some());
     twins.update(10);
 }
 
 #[test]
-fn nothing_is_read_of_a_file_that_is_known() {
+fn nothing_is_read_of_a_file_with_cached_pages() {
     let mut twins = Twins::new();
     for _ in 0..12 {
         twins.update(10);
     }
-    let Some(known) = twins.known.clone() else { return };
-    let readings = twins.reading(10);
-    let chill = |file: &RrdFile| {
+    let Some(cache) = twins.cache.clone() else { return };
+    let updates = twins.next_update(10);
+    let evict = |file: &RrdFile| {
         file.file().sync_all().unwrap();
         rustix::fs::fadvise(file.file(), 0, None, rustix::fs::Advice::DontNeed).unwrap();
     };
     let (ours, twin) = (twins.open("ours"), twins.open("twin"));
-    chill(&ours);
-    if twins.open("ours").ask_header() != Seen::Cold {
+    evict(&ours);
+    if twins.open("ours").prefetch_header() != Residency::Cold {
         // A file system in memory.
         return;
     }
     ours.file().sync_all().unwrap();
-    chill(&ours);
-    assert!(known.is_of(&twins.found("ours")));
+    evict(&ours);
+    assert!(cache.is_current(&twins.found("ours")));
     let before = read_bytes();
-    twins.known = Some(known);
-    ours.update_known(&mut twins.session, &mut twins.known, &readings)
+    twins.cache = Some(cache);
+    ours.update_cached(&mut twins.session, &mut twins.cache, &updates)
         .unwrap();
     assert_eq!(read_bytes(), before);
-    twin.update_and_close(&mut twins.session, &readings).unwrap();
+    twin.update_and_close(&mut twins.session, &updates).unwrap();
     twins.compare();
 }
 
-/// What this thread had the medium read.
+/// Bytes that this thread had the medium read, as `/proc` prints them.
 fn read_bytes() -> Option<String> {
     let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
     text.lines()

@@ -1,17 +1,17 @@
 //! Damage to the files of a store: bits, pages, ends and names, chosen by a seed.
 //!
-//! A store that is closed, or whose process was killed, leaves files; [`spoil`] damages one of
+//! A store that is closed, or whose process was killed, leaves files; [`corrupt`] damages one of
 //! them as a medium, a careless administrator or a half-restored backup does. What the store
 //! then says when it is opened is the test: what is missing or changed has to be said.
 //!
 //! ```
-//! use tsb_stores::conformance::spoil;
+//! use tsb_stores::conformance::corrupt;
 //!
 //! # fn main() -> std::io::Result<()> {
 //! # let folder = tempfile::tempdir()?;
 //! std::fs::write(folder.path().join("log"), [7; 5000])?;
-//! let spoiled = spoil(folder.path(), 3)?.expect("there is a file");
-//! println!("{spoiled}");
+//! let corruption = corrupt(folder.path(), 3)?.expect("there is a file");
+//! println!("{corruption}");
 //! # Ok(())
 //! # }
 //! ```
@@ -34,7 +34,7 @@ const TRIES: usize = 8;
 /// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SpoilKind {
+pub enum CorruptionKind {
     /// One bit is flipped.
     FlippedBit,
     /// Up to sixteen bytes are changed.
@@ -51,7 +51,7 @@ pub enum SpoilKind {
     Removed,
 }
 
-impl SpoilKind {
+impl CorruptionKind {
     /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::FlippedBit,
@@ -66,9 +66,9 @@ impl SpoilKind {
 
 /// One damage: its kind and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spoiled {
+pub struct Corruption {
     /// The kind.
-    pub kind: SpoilKind,
+    pub kind: CorruptionKind,
     /// The damaged file.
     pub file: PathBuf,
     /// The offset of the first changed byte, or the new length; 0 for a whole file.
@@ -77,7 +77,7 @@ pub struct Spoiled {
     pub with: Option<PathBuf>,
 }
 
-impl fmt::Display for Spoiled {
+impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {} at {}", self.kind, self.file.display(), self.at)
     }
@@ -88,7 +88,7 @@ impl fmt::Display for Spoiled {
 ///
 /// # Errors
 /// If a file cannot be read or written.
-pub fn spoil(folder: &Path, seed: u64) -> io::Result<Option<Spoiled>> {
+pub fn corrupt(folder: &Path, seed: u64) -> io::Result<Option<Corruption>> {
     let mut rng = Rng::new(seed);
     let mut files = Vec::new();
     collect(folder, &mut files)?;
@@ -96,14 +96,14 @@ pub fn spoil(folder: &Path, seed: u64) -> io::Result<Option<Spoiled>> {
     rng.shuffle(&mut files);
     // If a kind changes nothing in a file, another kind is tried.
     for file in files.iter().cycle().take(files.len() * TRIES) {
-        let kind = rng.pick(&SpoilKind::ALL);
+        let kind = rng.pick(&CorruptionKind::ALL);
         let other = &files[rng.below(files.len() as u64) as usize];
         if let Some(at) = damage(kind, file, other, &mut rng)? {
-            return Ok(Some(Spoiled {
+            return Ok(Some(Corruption {
                 kind,
                 file: file.clone(),
                 at,
-                with: (kind == SpoilKind::Swapped).then(|| other.clone()),
+                with: (kind == CorruptionKind::Swapped).then(|| other.clone()),
             }));
         }
     }
@@ -124,40 +124,40 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 /// The position of the damage; `None` if this kind would change nothing.
-fn damage(kind: SpoilKind, file: &Path, other: &Path, rng: &mut Rng) -> io::Result<Option<u64>> {
+fn damage(kind: CorruptionKind, file: &Path, other: &Path, rng: &mut Rng) -> io::Result<Option<u64>> {
     let before = fs::read(file)?;
     let len = before.len() as u64;
     let mut bytes = before.clone();
     let at = match kind {
-        SpoilKind::Removed => {
+        CorruptionKind::Removed => {
             fs::remove_file(file)?;
             return Ok(Some(0));
         }
-        SpoilKind::Swapped => return swap(file, &before, other),
-        SpoilKind::Extended => {
+        CorruptionKind::Swapped => return swap(file, &before, other),
+        CorruptionKind::Extended => {
             let more = 1 + rng.below(GARBAGE_MAX);
             bytes.extend((0..more).map(|_| rng.next() as u8));
             len
         }
         _ if bytes.is_empty() => return Ok(None),
-        SpoilKind::FlippedBit => {
+        CorruptionKind::FlippedBit => {
             let at = rng.below(len);
             bytes[at as usize] ^= 1 << rng.below(8);
             at
         }
-        SpoilKind::Garbled => {
+        CorruptionKind::Garbled => {
             let at = rng.below(len);
             let end = (at + 1 + rng.below(16)).min(len);
             bytes[at as usize..end as usize].fill_with(|| rng.next() as u8);
             at
         }
-        SpoilKind::ZeroedPage => {
+        CorruptionKind::ZeroedPage => {
             let at = rng.below(len) as usize / PAGE * PAGE;
             let end = (at + PAGE).min(bytes.len());
             bytes[at..end].fill(0);
             at as u64
         }
-        SpoilKind::Truncated => {
+        CorruptionKind::Truncated => {
             let at = rng.below(len);
             bytes.truncate(at as usize);
             at
@@ -209,35 +209,35 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             fill(folder.path());
             let before = contents(folder.path());
-            let spoiled = spoil(folder.path(), seed).unwrap().unwrap();
-            assert_ne!(contents(folder.path()), before, "{spoiled}");
-            assert!(spoiled.file.starts_with(folder.path()));
-            seen.push(spoiled.kind);
+            let corruption = corrupt(folder.path(), seed).unwrap().unwrap();
+            assert_ne!(contents(folder.path()), before, "{corruption}");
+            assert!(corruption.file.starts_with(folder.path()));
+            seen.push(corruption.kind);
         }
-        assert!(SpoilKind::ALL.iter().all(|kind| seen.contains(kind)), "{seen:?}");
+        assert!(CorruptionKind::ALL.iter().all(|kind| seen.contains(kind)), "{seen:?}");
     }
 
     #[test]
     fn the_same_seed_damages_equal_files_equally() {
-        let spoiled = |seed| {
+        let corruption = |seed| {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("place");
             fill(&place);
-            let spoiled = spoil(&place, seed).unwrap().unwrap();
+            let corruption = corrupt(&place, seed).unwrap().unwrap();
             let name = |file: &Path| file.strip_prefix(&place).unwrap().to_owned();
             let bytes: Vec<_> = contents(&place)
                 .into_iter()
                 .map(|(file, bytes)| (name(&file), bytes))
                 .collect();
-            (spoiled.kind, name(&spoiled.file), spoiled.at, bytes)
+            (corruption.kind, name(&corruption.file), corruption.at, bytes)
         };
         // The order in which a folder lists its files must not matter.
-        assert!((0..20).all(|seed| spoiled(seed) == spoiled(seed)));
+        assert!((0..20).all(|seed| corruption(seed) == corruption(seed)));
     }
 
     #[test]
     fn nothing_can_be_damaged_where_there_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(spoil(folder.path(), 1).unwrap(), None);
+        assert_eq!(corrupt(folder.path(), 1).unwrap(), None);
     }
 }
