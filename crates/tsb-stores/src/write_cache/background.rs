@@ -64,7 +64,7 @@ pub fn start<C: BackgroundTasks>(
     for index in 0..threads {
         let cache = Arc::clone(cache);
         started.push(spawn(own, "tsb-cache-write", move || {
-            cache.run_writeback(index, threads)
+            cache.run_writeback(index, threads);
         })?);
     }
     let timer = TimerThread {

@@ -169,7 +169,7 @@ mod tests {
         let mut samples = Vec::new();
         for document in documents {
             read(document, |sample| {
-                samples.push((sample.number, sample.at.0, sample.value))
+                samples.push((sample.number, sample.at.0, sample.value));
             })
             .unwrap();
         }
