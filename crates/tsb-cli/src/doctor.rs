@@ -12,96 +12,30 @@ mod table;
 
 use std::path::Path;
 
-use serde::Serialize;
+use tsb_core::report::Written;
+use tsb_core::report::examination::{Examination, ExaminationPlan, Finding, Level};
 use tsb_core::resource::{Machine, Steal};
 
 use crate::args::{DoctorArgs, DocumentFormat};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{document, print};
 use crate::render::lines::terminal_width;
 
 pub use table::table;
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// As it should be, or without consequence.
-    Ok,
-    /// Results will be less exact, or need an explanation.
-    Warn,
-    /// Results will be wrong or worthless.
-    Bad,
-}
-
-impl Level {
-    /// The word shown in a table.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Bad => "bad",
-        }
-    }
-}
-
-/// One finding about this machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The subject: a short name, unique within an examination.
-    pub name: &'static str,
-    /// The value found, with its unit.
-    pub value: String,
-    /// What that means for a measurement.
-    pub meaning: &'static str,
-    /// What to do, where something can be done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub advice: Option<String>,
-    /// The severity.
-    pub level: Level,
-}
-
-impl Finding {
-    fn ok(name: &'static str, value: impl Into<String>, meaning: &'static str) -> Self {
-        Self {
-            name,
-            value: value.into(),
-            meaning,
-            advice: None,
-            level: Level::Ok,
-        }
-    }
-
-    /// A finding whose value the system does not provide; counts as ok.
-    fn unknown(name: &'static str, what: impl std::fmt::Display) -> Self {
-        Self::ok(
-            name,
-            format!("unknown ({what})"),
-            "cannot be read here, so it cannot be judged",
-        )
-    }
-
-    fn advise(mut self, level: Level, advice: impl Into<String>) -> Self {
-        self.level = level;
-        self.advice = Some(advice.into());
-        self
-    }
-
-    fn advise_if(self, applies: bool, level: Level, advice: &str) -> Self {
-        if applies { self.advise(level, advice) } else { self }
-    }
-}
 
 /// Runs the command.
 pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = examine(&args.dir);
     let text = match args.format {
         DocumentFormat::Text => table(&findings, terminal_width()),
-        DocumentFormat::Json => format!(
-            "{:#}\n",
-            serde_json::json!({ "schema_version": 1, "findings": findings })
-        ),
+        DocumentFormat::Json => document(&Examination {
+            written: Written::here(),
+            plan: ExaminationPlan {
+                dir: args.dir.display().to_string(),
+            },
+            findings,
+        })?,
     };
     print(text.as_bytes())?;
     Ok(Exit::Done)
@@ -151,7 +85,7 @@ mod tests {
             assert_eq!(finding.advice.is_some(), finding.level > Level::Ok, "{finding:?}");
             assert!(!finding.value.is_empty() && !finding.meaning.is_empty(), "{finding:?}");
         }
-        let names: Vec<&str> = findings.iter().map(|finding| finding.name).collect();
+        let names: Vec<&str> = findings.iter().map(|finding| finding.name.as_str()).collect();
         for name in [
             "build",
             "cores",
@@ -171,13 +105,5 @@ mod tests {
     fn a_debug_build_is_bad() {
         assert_eq!(build(true).level, Level::Bad);
         assert_eq!(build(false).level, Level::Ok);
-    }
-
-    #[test]
-    fn a_finding_serializes_under_stable_names() {
-        let json = serde_json::to_value(build(true)).unwrap();
-        assert_eq!(json["level"], "bad");
-        assert_eq!(json["advice"], "build with --release");
-        assert!(serde_json::to_value(build(false)).unwrap().get("advice").is_none());
     }
 }

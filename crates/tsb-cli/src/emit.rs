@@ -8,7 +8,7 @@ use tsb_core::emit::Live;
 use tsb_core::latency::{Curve, Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::Address;
-use tsb_core::report::{Cost, Curves, DurabilityReport, Exceptions, Interval, Rate, Target};
+use tsb_core::report::{Cost, Curves, DurabilityReport, Exceptions, Interval, Rate, Target, Written};
 use tsb_core::schedule::Speed;
 use tsb_core::verdict::{Status, Verdict};
 use tsb_core::{Durability, Timestamp};
@@ -24,7 +24,7 @@ use crate::live::Shown;
 use crate::output::Outputs;
 use crate::plan;
 use crate::{interrupt, say};
-use tsb_run::ends::{EmitReport, EndLatency, SentDatagrams, Written};
+use tsb_run::ends::{EmitReport, EndLatency, SentDatagrams};
 use tsb_run::journal::{Followed, Follower};
 use tsb_run::run::{
     Driven, Pass, Rejects, Seen, SinkTotals, Stage, Watch, check_asked, excepted, fingerprint, header_of_emit, issued,
@@ -66,7 +66,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let stage = Stage::new(&plan, 1)?;
     check_asked(&stage, None)?;
     let sent = send(&stage, &endpoint, &address, &controls)?;
-    let mut result = result(&stage, &endpoint, &sent)?;
+    let mut result = result(&stage, &endpoint, &sent);
     let Sent { base, driven, .. } = sent;
     result
         .notes
@@ -184,7 +184,7 @@ fn latency(endpoint: &Endpoint, driven: &Driven) -> EndLatency {
     let lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
     if !endpoint.transport.is_answered() {
         return EndLatency {
-            done: "the kernel had taken it (nothing acknowledges it)",
+            done: "the kernel had taken it (nothing acknowledges it)".to_owned(),
             lag,
             untimed: driven.counts.handed_over.operations,
             ..EndLatency::default()
@@ -192,7 +192,7 @@ fn latency(endpoint: &Endpoint, driven: &Driven) -> EndLatency {
     }
     let summary = |recording: &Recording| Some(Summary::new(&recording.total, driven.timed_samples));
     EndLatency {
-        done: "the answer to its request came",
+        done: "the answer to its request came".to_owned(),
         response: summary(&driven.response),
         service: summary(&driven.service),
         lag,
@@ -249,17 +249,15 @@ fn cost(driven: &Driven) -> Cost {
 }
 
 /// The report; what a sender cannot know is absent.
-fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> Result<EmitReport, Failure> {
+fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> EmitReport {
     let Sent { base, driven, seen } = all;
-    let plan = serde_json::to_value(&stage.plan);
-    let plan = plan.map_err(|error| Failure::new(Exit::Bug, "cannot serialize the plan").because(&error))?;
     let wire = driven.wire.as_ref();
-    Ok(EmitReport {
+    EmitReport {
         written: Written::here(),
         started_at_ns: base.0,
         duration_ns: driven.elapsed_ns,
         interrupted: driven.interrupted,
-        plan,
+        plan: stage.plan.clone(),
         seed: stage.plan.workload.seed,
         fingerprint: fingerprint(stage),
         target: Target {
@@ -290,14 +288,17 @@ fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> Result<EmitReport, 
         issued: issued(&driven.issued),
         exceptions: exceptions(driven),
         notes: notes(endpoint, driven),
-        closing: wire.map(|wire| wire.closings.clone()),
+        closing: wire.map(|wire| {
+            let closings = wire.closings.iter();
+            closings.map(|(way, count)| ((*way).to_owned(), *count)).collect()
+        }),
         datagrams: wire.filter(|wire| wire.sent_datagrams > 0).map(|wire| SentDatagrams {
             sent: wire.sent_datagrams,
             segments_per_call: wire.segments,
             send_buffer_bytes: wire.send_buffer_bytes,
         }),
         failures: driven.failures.clone(),
-    })
+    }
 }
 
 /// The samples that were due and never sent, with their share, as text.

@@ -25,6 +25,7 @@ use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
 use crate::{credentials, interrupt};
 use tsb_run::damage::Told;
+use tsb_run::ends::IngestPlan;
 use tsb_run::run::{Came, Guarded, Rejects, Seen, SinkTotals, StoreSink, Writer};
 use tsb_run::units;
 
@@ -96,7 +97,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     });
     let duration_ns = duration_ns.transpose()?;
     if args.listen.iter().any(files::is_for) {
-        return files::command(args, &limits.listen, patience, duration_ns);
+        return files::command(args, &limits, patience, duration_ns);
     }
     let outputs = Outputs::open(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
@@ -134,11 +135,33 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         Came::Never(why) => (service.left_behind(&glances, started, &slices), Some(why)),
     };
     let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
-    service.report(served, base, given_up.map(|why| GivenUp { why, is_stopped }), &outputs)
+    let plan = plan(args, &limits, duration_ns, true);
+    let given_up = given_up.map(|why| GivenUp { why, is_stopped });
+    service.report(plan, served, base, given_up, &outputs)
 }
 
-/// The time of listening, the observations, and the failures.
+/// What was asked for. The limits of series do not apply if clients name files.
+fn plan(args: &IngestArgs, limits: &Limits, duration_ns: Option<u64>, has_series: bool) -> IngestPlan {
+    IngestPlan {
+        listen: args.listen.iter().map(ToString::to_string).collect(),
+        store: args.store.to_string(),
+        duration_ns,
+        once: args.once,
+        max_series: has_series.then_some(limits.max_series as u64),
+        max_name_bytes: has_series.then_some(limits.max_name_bytes),
+        max_connections: limits.listen.max_connections as u64,
+        allow_remote: args.allow_remote,
+        // `patience` has refused what is no duration.
+        store_timeout_ns: args
+            .store_timeout
+            .as_deref()
+            .and_then(|text| units::parse_duration(text).ok()),
+    }
+}
+
+/// The plan, the time of listening, the observations, and the failures.
 struct Listened {
+    plan: IngestPlan,
     base: Timestamp,
     elapsed_ns: u64,
     intervals: Vec<Interval>,
@@ -336,6 +359,7 @@ impl Service {
     /// Writes the report, and returns the first failure.
     fn report(
         &self,
+        plan: IngestPlan,
         served: Served,
         base: Timestamp,
         given_up: Option<GivenUp>,
@@ -352,6 +376,7 @@ impl Service {
             .map(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error));
         let failures: Vec<Failure> = written.into_iter().chain(closed).collect();
         let listened = Listened {
+            plan,
             base,
             elapsed_ns: served.elapsed_ns,
             intervals: served.seen.intervals,

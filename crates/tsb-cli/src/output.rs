@@ -61,9 +61,10 @@ pub fn json(report: &Report) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The JSON form of any other document.
-fn pretty(document: &impl Serialize) -> Result<String, Failure> {
+/// The JSON form of any other document of the report model, with a last line feed.
+pub fn document(document: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(document)
+        .map(|json| json + "\n")
         .map_err(|error| Failure::new(Exit::Bug, "cannot serialize the result").because(&error))
 }
 
@@ -116,9 +117,8 @@ impl Outputs {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_partial(&self, result: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        let json = pretty(result)?;
+        let json = document(result)?;
         let report = crate::reports::of_our_own(&json)?;
-        let json = json + "\n";
         let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
         let journal = self.end_journal(file.as_ref());
         let page = self.page.as_ref().map(|target| write_page(&report, target));
@@ -213,7 +213,7 @@ impl Outputs {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_value(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        let json = pretty(value)? + "\n";
+        let json = document(value)?;
         let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
         let shown = if self.format == Format::Json { json } else { text() };
         let all = [file, Some(print(shown.as_bytes()))].into_iter().flatten();

@@ -2,23 +2,24 @@
 
 use std::fmt::Write as _;
 
-use serde_json::json;
+use tsb_core::report::Written;
+use tsb_core::report::listing::{ListedOption, ListedStore, Listing};
 use tsb_run::spec::{Place, StoreInfo, known};
 
 use crate::args::{Format, StoresArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{document, print};
 use crate::render::lines::{Lines, terminal_width};
 
 /// Runs the command.
 pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
     let text = match args.format {
         Format::Text => text(terminal_width()),
-        Format::Json => format!(
-            "{:#}\n",
-            json!({ "schema_version": 1, "stores": known().iter().map(value).collect::<Vec<_>>() })
-        ),
+        Format::Json => document(&Listing {
+            written: Written::here(),
+            stores: known().iter().map(listed).collect(),
+        })?,
         Format::Csv => csv(),
     };
     print(text.as_bytes())?;
@@ -73,20 +74,23 @@ fn csv() -> String {
     out
 }
 
-fn value(store: &StoreInfo) -> serde_json::Value {
-    let options = store.options.iter().map(|option| {
-        json!({ "name": option.name, "form": option.kind.form(), "default": option.default, "what": option.what })
+fn listed(store: &StoreInfo) -> ListedStore {
+    let options = store.options.iter().map(|option| ListedOption {
+        name: option.name.to_owned(),
+        form: option.kind.form().into_owned(),
+        default: option.default.map(str::to_owned),
+        what: option.what.to_owned(),
     });
-    json!({
-        "scheme": store.scheme,
-        "what": store.what,
-        "durability": store.durability,
-        "built": store.is_built(),
-        "feature": store.feature,
-        "wrapper": store.is_wrapper,
-        "takes_path": store.place != Place::Nowhere,
-        "options": options.collect::<Vec<_>>(),
-    })
+    ListedStore {
+        scheme: store.scheme.to_owned(),
+        what: store.what.to_owned(),
+        durability: store.durability.to_owned(),
+        built: store.is_built(),
+        feature: store.feature.map(str::to_owned),
+        wrapper: store.is_wrapper,
+        takes_path: store.place != Place::Nowhere,
+        options: options.collect(),
+    }
 }
 
 #[cfg(test)]

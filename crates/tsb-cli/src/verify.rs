@@ -159,7 +159,7 @@ fn condemn(verdict: &mut Verdict, failure: &Failure) {
 
 /// Reads back the store of one run.
 fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
-    if run.plan.is_null() {
+    if run.is_of_strangers() {
         return Err(Failure::usage("cannot verify this report")
             .because_of("it is of tsb ingest: who sent the samples is not known there")
             .hint("verify the report of tsb run or tsb emit, with --store"));

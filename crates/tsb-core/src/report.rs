@@ -1,14 +1,20 @@
-//! The report: the serialized model that `--format json` prints.
+//! The report: the serialized model that `--format json` prints. [`Report`] is that of runs;
+//! [`Verification`], [`experiment`], [`examination`] and [`listing`] are what other commands
+//! print.
 //!
 //! The names are a promise to other programs (docs/formats/report.md). A count that cannot exist
 //! in a run is absent, not 0. Units are the last word of a name. METHODOLOGY.md explains the
 //! figures. How a report is displayed is *not* decided here but in the renderer.
 
 mod damage;
+pub mod examination;
 mod exceptions;
+pub mod experiment;
+pub mod listing;
 mod recording;
 mod size;
 mod verification;
+mod written;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +31,7 @@ pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
 pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
+pub use written::Written;
 
 /// The version of this model. It grows when a name is removed or changes its meaning; new names
 /// alone do not change it.
@@ -53,7 +60,8 @@ pub struct Run {
     pub duration_ns: u64,
     /// Whether the user ended the run early; all figures then cover the time until that.
     pub interrupted: bool,
-    /// Everything needed to repeat the run; absent where other programs sent the samples.
+    /// Everything needed to repeat the run; where other programs sent the samples, what was asked
+    /// of the listeners.
     #[serde(default)]
     pub plan: Value,
     /// The seed of the workload.
@@ -109,6 +117,13 @@ pub struct Run {
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Run {
+    /// Whether other programs sent the samples, so that nobody here knows what they were.
+    pub const fn is_of_strangers(&self) -> bool {
+        self.fingerprint.is_empty()
+    }
 }
 
 /// The store that was driven, and the transport.

@@ -6,66 +6,45 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use tsb_core::latency::Summary;
 use tsb_core::ledger::Ledger;
 use tsb_core::net::ListenerStats;
 use tsb_core::report::{
-    Cost, Curves, Damage, DurabilityReport, Exceptions, Interval, Issued, LedgerReport, Offered, Rate, SCHEMA_VERSION,
-    Size, Target,
+    Cost, Curves, Damage, DurabilityReport, Exceptions, Interval, Issued, LedgerReport, Offered, Rate, Size, Target,
+    Written,
 };
-use tsb_core::resource::{Machine, Usage};
+use tsb_core::resource::Usage;
 use tsb_core::verdict::Verdict;
 
-/// The program version and machine, which every report starts with.
-#[derive(Clone, Debug, Serialize)]
-pub struct Written {
-    /// [`SCHEMA_VERSION`].
-    pub schema_version: u32,
-    /// The version of tsb.
-    pub tsb_version: &'static str,
-    /// The machine it ran on.
-    pub machine: Machine,
-}
-
-impl Written {
-    /// Describes this program and this machine.
-    pub fn here() -> Self {
-        Self {
-            schema_version: SCHEMA_VERSION,
-            tsb_version: env!("CARGO_PKG_VERSION"),
-            machine: Machine::examine(),
-        }
-    }
-}
+use crate::plan::Plan;
 
 /// The latencies that one end can measure.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EndLatency {
     /// The event that ends an operation.
-    pub done: &'static str,
+    pub done: String,
     /// Due to done, where the server answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Summary>,
     /// Start to done, where the server answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Summary>,
     /// Due to start; absent for a receiver.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<Summary>,
     /// Operations whose end was not timed.
     pub untimed: u64,
     /// Operations that were due and have no response time, where the server answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
     /// The distributions in full, where the server answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curves: Option<Curves>,
 }
 
 /// The report of `tsb emit`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EmitReport {
     /// The program and the machine.
     #[serde(flatten)]
@@ -77,7 +56,7 @@ pub struct EmitReport {
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// The plan.
-    pub plan: Value,
+    pub plan: Plan,
     /// The seed of all generated values.
     pub seed: u64,
     /// Fingerprint of the plan's samples.
@@ -110,17 +89,17 @@ pub struct EmitReport {
     /// Caveats for the reader of the figures.
     pub notes: Vec<String>,
     /// Number of connections by the way they ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub closing: Option<BTreeMap<&'static str, u64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<BTreeMap<String, u64>>,
     /// Datagram counts, where datagrams were sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<SentDatagrams>,
     /// Panics and lost connections, as sentences.
     pub failures: Vec<String>,
 }
 
 /// Datagram counts of the sender.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SentDatagrams {
     /// Datagrams that the kernel accepted.
     pub sent: u64,
@@ -130,8 +109,36 @@ pub struct SentDatagrams {
     pub send_buffer_bytes: u64,
 }
 
+/// What `tsb ingest` was asked to do, without credentials. It describes no samples, so there is no
+/// seed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IngestPlan {
+    /// The URL of each listener.
+    pub listen: Vec<String>,
+    /// The store for what arrives.
+    pub store: String,
+    /// How long to listen, in nanoseconds; absent: until it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
+    /// Whether to stop when the last connection closes.
+    pub once: bool,
+    /// Series admitted at most; absent where clients name files and not series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_series: Option<u64>,
+    /// Bytes of names at most; absent where clients name files and not series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_name_bytes: Option<u64>,
+    /// Connections open at a time, at most.
+    pub max_connections: u64,
+    /// Whether addresses that other machines can reach were allowed.
+    pub allow_remote: bool,
+    /// Longest call into the store once listening is over, in nanoseconds; absent: the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_timeout_ns: Option<u64>,
+}
+
 /// The report of `tsb ingest` with listeners that write into a store.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IngestReport {
     /// The program and the machine.
     #[serde(flatten)]
@@ -142,6 +149,8 @@ pub struct IngestReport {
     pub duration_ns: u64,
     /// Stopped while a call into the store had not returned.
     pub interrupted: bool,
+    /// What was asked for.
+    pub plan: IngestPlan,
     /// The store's name for itself.
     pub store: String,
     /// The store and the transport, in the form that other reports use.
@@ -159,7 +168,7 @@ pub struct IngestReport {
     /// Series named by the clients.
     pub series: NamedSeries,
     /// Size of the store; absent if the store was abandoned in a call that did not return.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<WholeSize>,
     /// CPU cost of the listeners' threads.
     pub cost: Cost,
@@ -176,18 +185,20 @@ pub struct IngestReport {
 }
 
 /// The report of `tsb ingest` with listeners that write RRD files by name, as rrdcached does.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FilesReport {
     /// The program and the machine.
     #[serde(flatten)]
     pub written: Written,
     /// How long it listened, in nanoseconds.
     pub duration_ns: u64,
+    /// What was asked for.
+    pub plan: IngestPlan,
     /// Stopped while a call into the cache had not returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<bool>,
     /// Set if the cache was abandoned; the reasons say why.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// The cache's own counters; absent if a call into it did not return.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -199,7 +210,7 @@ pub struct FilesReport {
 }
 
 /// The state and counters of a write cache over RRD files.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CachedFiles {
     /// The cache and its folder.
     pub store: String,
@@ -218,7 +229,7 @@ pub struct CachedFiles {
 }
 
 /// The ledger of a write cache over RRD files.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CachedLedger {
     /// Values that came.
     pub received: u64,
@@ -231,7 +242,7 @@ pub struct CachedLedger {
 }
 
 /// Client commands by kind.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Commands {
     /// Commands that could not be parsed.
     pub malformed: u64,
@@ -242,7 +253,7 @@ pub struct Commands {
 }
 
 /// The outcome of the values of a write cache over RRD files.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CachedCounts {
     /// Values replayed from the journal of an earlier process.
     pub replayed: u64,
@@ -265,7 +276,7 @@ pub struct CachedCounts {
 }
 
 /// Size of a store, by kind and in total.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct WholeSize {
     /// Total, in bytes.
     pub bytes: u64,
@@ -275,7 +286,7 @@ pub struct WholeSize {
 }
 
 /// Series names that clients sent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NamedSeries {
     /// Series admitted.
     pub admitted: u64,
@@ -284,5 +295,6 @@ pub struct NamedSeries {
     /// Names refused.
     pub refused_names: u64,
     /// Why the first refused name was not defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_error: Option<String>,
 }

@@ -7,23 +7,33 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
-use tsb_core::report::Report;
+use tsb_core::report::{Report, Run};
 
 /// Writes a report: what `tsb run --out` writes, and `tsb report` reads.
 ///
 /// # Errors
 /// When `out` takes no more.
 pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let mut value = match report.runs.as_slice() {
-        [run] => serde_json::to_value(run)?,
-        runs => serde_json::json!({ "runs": runs }),
-    };
-    if let Some(map) = value.as_object_mut() {
-        map.insert("schema_version".to_owned(), report.schema_version.into());
-        map.insert("tsb_version".to_owned(), report.tsb_version.clone().into());
-    }
-    value.serialize(&mut Serializer::with_formatter(&mut *out, Layout::default()))?;
+    let mut json = Serializer::with_formatter(&mut *out, Layout::default());
+    match report.runs.as_slice() {
+        [run] => Alone {
+            schema_version: report.schema_version,
+            tsb_version: &report.tsb_version,
+            run,
+        }
+        .serialize(&mut json),
+        _ => report.serialize(&mut json),
+    }?;
     out.write_all(b"\n")
+}
+
+/// A report of one run.
+#[derive(Serialize)]
+struct Alone<'a> {
+    schema_version: u32,
+    tsb_version: &'a str,
+    #[serde(flatten)]
+    run: &'a Run,
 }
 
 /// What has been opened and not closed yet.

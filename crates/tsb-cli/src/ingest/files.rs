@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tsb_core::net::{Address, Glance, Intake, ListenOptions, Listener, ListenerStats, Runtime};
-use tsb_core::report::{DurabilityReport, Interval, Rate};
+use tsb_core::report::{DurabilityReport, Interval, Rate, Written};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::verdict::{Status, Verdict};
 use tsb_core::wire::rrdcached::NoSeries;
@@ -19,7 +19,7 @@ use tsb_stores::{Damage, Error};
 
 use super::apart::{GivenUp, apart};
 use super::watch::{Slices, Watched, Watching, refuse_remote, watch};
-use super::{idle_timeout, unbound};
+use super::{Limits, idle_timeout, plan, unbound};
 use crate::args::{IngestArgs, MAX_NAME_BYTES, MAX_SERIES};
 use crate::endpoint::parse_idle;
 use crate::exit::Exit;
@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{Outputs, first_failure};
 use tsb_run::damage::Told;
-use tsb_run::ends::{CachedCounts, CachedFiles, CachedLedger, Commands, FilesReport, Written};
+use tsb_run::ends::{CachedCounts, CachedFiles, CachedLedger, Commands, FilesReport, IngestPlan};
 use tsb_run::run::{Calls, Came, Patience, at_once};
 use tsb_run::units;
 
@@ -53,7 +53,7 @@ struct Served {
 /// Runs the command.
 pub(super) fn command(
     args: &IngestArgs,
-    options: &ListenOptions,
+    limits: &Limits,
     patience: Patience,
     duration_ns: Option<u64>,
 ) -> Result<Exit, Failure> {
@@ -75,7 +75,14 @@ pub(super) fn command(
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
     let mut listeners = Vec::new();
     for url in &args.listen {
-        listeners.push(listen(url, args.allow_remote, options, &cache, &clock, &runtime)?);
+        listeners.push(listen(
+            url,
+            args.allow_remote,
+            &limits.listen,
+            &cache,
+            &clock,
+            &runtime,
+        )?);
     }
     let glances: Vec<Glance> = listeners.iter().map(Listener::glance).collect();
     let started = clock.now();
@@ -111,12 +118,13 @@ pub(super) fn command(
             }
         })?
     };
+    let plan = plan(args, limits, duration_ns, false);
     match came {
-        Came::Back(served) => report(&cache, served, &outputs),
+        Came::Back(served) => report(plan, &cache, served, &outputs),
         Came::Never(why) => {
             let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
             let given_up = GivenUp { why, is_stopped };
-            report_left_behind(cache, &glances, clock.now() - started, &given_up, &outputs)
+            report_left_behind(plan, cache, &glances, clock.now() - started, &given_up, &outputs)
         }
     }
 }
@@ -140,11 +148,11 @@ fn check(args: &IngestArgs) -> Result<(), Failure> {
 }
 
 /// Writes the report, and returns the first failure.
-fn report(cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, Failure> {
+fn report(plan: IngestPlan, cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, Failure> {
     let elapsed_ns = served.elapsed_ns;
     let result = FilesReport {
         intervals: served.intervals,
-        ..result(Some(cache), served.listeners, elapsed_ns)
+        ..result(plan, Some(cache), served.listeners, elapsed_ns)
     };
     let unwritten = outputs.write_value(&result, || text(cache, elapsed_ns)).err();
     let closed = served.closed.err().map(|error| {
@@ -159,6 +167,7 @@ fn report(cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, 
 /// The same if a call into the cache does not return. Its counters are read with a time limit,
 /// as a writing thread may hold their lock.
 fn report_left_behind(
+    plan: IngestPlan,
     cache: Arc<FileCache>,
     glances: &[Glance],
     elapsed_ns: u64,
@@ -166,14 +175,14 @@ fn report_left_behind(
     outputs: &Outputs,
 ) -> Result<Exit, Failure> {
     let listeners: Vec<ListenerStats> = glances.iter().map(Glance::stats).collect();
-    let seen = listeners.clone();
+    let (asked, seen) = (plan.clone(), listeners.clone());
     let known = at_once(move || {
-        let known = (result(Some(&cache), seen, elapsed_ns), text(&cache, elapsed_ns));
+        let known = (result(asked, Some(&cache), seen, elapsed_ns), text(&cache, elapsed_ns));
         // Its end may never come.
         std::mem::forget(cache);
         known
     });
-    let (result, text) = known.unwrap_or_else(|| (result(None, listeners, elapsed_ns), String::new()));
+    let (result, text) = known.unwrap_or_else(|| (result(plan, None, listeners, elapsed_ns), String::new()));
     let why = format!("{}: the files were not closed", given_up.why);
     let text = format!("{text}{why}\n");
     let result = FilesReport {
@@ -280,11 +289,12 @@ impl Watched for Fed<'_> {
 }
 
 /// The report; without the cache's part if `cache` is `None`.
-fn result(cache: Option<&FileCache>, listeners: Vec<ListenerStats>, elapsed_ns: u64) -> FilesReport {
+fn result(plan: IngestPlan, cache: Option<&FileCache>, listeners: Vec<ListenerStats>, elapsed_ns: u64) -> FilesReport {
     let malformed = listeners.iter().map(|stats| stats.malformed).sum();
     FilesReport {
         written: Written::here(),
         duration_ns: elapsed_ns,
+        plan,
         interrupted: None,
         verdict: None,
         cached: cache.map(|cache| cached(cache, malformed, elapsed_ns)),

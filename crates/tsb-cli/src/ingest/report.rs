@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{IngestCpu, ListenerStats};
-use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Size, Target};
+use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Size, Target, Written};
 use tsb_core::verdict::{Status, Verdict};
-use tsb_run::ends::{EndLatency, IngestReport, NamedSeries, WholeSize, Written};
+use tsb_run::ends::{EndLatency, IngestReport, NamedSeries, WholeSize};
 use tsb_run::units;
 use tsb_stores::{Stats, Store};
 
@@ -57,6 +57,7 @@ impl Service {
             started_at_ns: listened.base.0,
             duration_ns: listened.elapsed_ns,
             interrupted: given_up.is_some_and(|given_up| given_up.is_stopped),
+            plan: listened.plan.clone(),
             store: self.store.to_string(),
             target: Target {
                 store: self.store.to_string(),
@@ -75,7 +76,7 @@ impl Service {
             rate: Rate::held(accepted as f64 * 1e9 / listened.elapsed_ns.max(1) as f64),
             ledger,
             latency: EndLatency {
-                done: "nothing is timed: a listener does not know when samples were due",
+                done: "nothing is timed: a listener does not know when samples were due".to_owned(),
                 ..EndLatency::default()
             },
             series: NamedSeries {
@@ -94,6 +95,7 @@ impl Service {
         }
     }
 }
+
 fn verdict(listened: &Listened, ledger: &LedgerReport) -> Verdict {
     let mut reasons = listened.failures.clone();
     if let Some(given_up) = &listened.given_up {

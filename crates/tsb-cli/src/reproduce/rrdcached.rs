@@ -16,7 +16,8 @@ mod way;
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use tsb_core::report::Written;
+use tsb_core::report::experiment::{Beyond, Experiment, ExperimentPlan, Reproduction, Round};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use crate::args::ReproduceArgs;
@@ -25,9 +26,10 @@ use crate::failure::Failure;
 use crate::output::Outputs;
 
 use bed::Bed;
-use rounds::Round;
 use way::{Kind, Tuning, Way};
 
+/// The experiment's name.
+const NAME: &str = "rrdcached";
 /// Default numbers of files: those of the publication, or what two minutes allow.
 const FILES: [usize; 6] = [1_000, 5_000, 10_000, 20_000, 40_000, 60_000];
 const FILES_QUICK: [usize; 1] = [1_000];
@@ -62,7 +64,12 @@ pub(super) fn command(args: &ReproduceArgs) -> Tried<Exit> {
         beyond.extend(tuned::all(&servers, &mut bed, &folder.0, &clock, args.quick)?);
         wrong += bed.count_wrong()?;
     }
-    let result = result(args, &rounds, &beyond, wrong, clock.now());
+    let result = Reproduction {
+        written: Written::here(),
+        plan: plan(args, counts),
+        took_seconds: clock.now() as f64 / SECOND_NS as f64,
+        experiment: experiment(args.quick, rounds, beyond, wrong),
+    };
     outputs.write_value(&result, || text::page(&result))?;
     Ok(if wrong == 0 { Exit::Done } else { Exit::Invalid })
 }
@@ -90,29 +97,33 @@ fn say(args: &ReproduceArgs, what: &str) {
     }
 }
 
-fn result(args: &ReproduceArgs, rounds: &[Round], beyond: &[Value], wrong: u64, took_ns: u64) -> Value {
+/// What was asked for.
+fn plan(args: &ReproduceArgs, files: Vec<usize>) -> ExperimentPlan {
+    ExperimentPlan {
+        experiment: NAME.to_owned(),
+        is_quick: args.quick,
+        files,
+        dir: args.dir.display().to_string(),
+    }
+}
+
+fn experiment(is_quick: bool, rounds: Vec<Round>, beyond: Vec<Beyond>, wrong: u64) -> Experiment {
     let daemon = if way::has_daemon() {
         "the installed rrdcached"
     } else {
         "not run: no program rrdcached is installed"
     };
-    json!({
-        "schema_version": tsb_core::report::SCHEMA_VERSION,
-        "tsb_version": env!("CARGO_PKG_VERSION"),
-        "machine": tsb_core::resource::Machine::examine(),
-        "took_seconds": took_ns as f64 / SECOND_NS as f64,
-        "experiment": {
-            "name": "rrdcached",
-            "is_quick": args.quick,
-            "is_debug_build": cfg!(debug_assertions),
-            "daemon": daemon,
-            "files_wrong": wrong,
-            "rows": published::rows(rounds),
-            "rounds": rounds,
-            "beyond": beyond,
-            "mistakes": published::MISTAKES,
-        },
-    })
+    Experiment {
+        name: NAME.to_owned(),
+        is_quick,
+        is_debug_build: cfg!(debug_assertions),
+        daemon: daemon.to_owned(),
+        files_wrong: wrong,
+        rows: published::rows(&rounds),
+        rounds,
+        beyond,
+        mistakes: published::MISTAKES.map(str::to_owned).to_vec(),
+    }
 }
 
 /// A temporary folder, removed when the experiment ends.

@@ -1,10 +1,8 @@
 //! Prints the result of `tsb verify`, as text or as JSON.
 
-use tsb_core::report::{JournalReport, SCHEMA_VERSION, Verification, VerifiedStore};
-use tsb_core::resource::Machine;
+use tsb_core::report::{JournalReport, Verification, VerifiedStore, Written};
 
 use crate::args::DocumentFormat;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use tsb_run::{foreign, units};
@@ -22,14 +20,10 @@ pub(super) fn print(stores: Vec<VerifiedStore>, format: DocumentFormat) -> Resul
         return output::print(texts.concat().as_bytes());
     }
     let verification = Verification {
-        schema_version: SCHEMA_VERSION,
-        tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: Machine::examine(),
+        written: Written::here(),
         stores,
     };
-    let json = serde_json::to_string_pretty(&verification);
-    let json = json.map_err(|error| Failure::new(Exit::Bug, "cannot serialize the result").because(&error))?;
-    output::print(format!("{json}\n").as_bytes())
+    output::print(output::document(&verification)?.as_bytes())
 }
 
 /// One line for a store, and details below it.

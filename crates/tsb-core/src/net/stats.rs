@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::wire::{Malformed, NotAdmitted};
 
@@ -17,7 +17,7 @@ const KINDS: usize = 256;
 
 /// The counts of a listener, live or final. Samples are as received: `received = malformed +
 /// refused + unannounced + handed over`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenerStats {
     /// Connections accepted; over datagrams, senders seen.
     pub connections: u64,
@@ -93,7 +93,7 @@ pub struct ListenerStats {
 }
 
 /// One kind of malformed record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MalformedKind {
     /// What is wrong with them.
     pub what: String,

@@ -3,21 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Damage, LedgerReport};
+use super::{Damage, LedgerReport, Written};
 use crate::durability::Durability;
-use crate::resource::Machine;
 use crate::verdict::Verdict;
 
 /// One store, or all stores of one report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verification {
-    /// [`super::SCHEMA_VERSION`] of the program that wrote it.
-    pub schema_version: u32,
-    /// The version of that program.
-    pub tsb_version: String,
-    /// The machine on which it was read back.
-    #[serde(default)]
-    pub machine: Machine,
+    /// The program, and the machine on which it was read back.
+    #[serde(flatten)]
+    pub written: Written,
     /// The stores, in the order of the report's runs.
     pub stores: Vec<VerifiedStore>,
 }

@@ -224,7 +224,7 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, course: &C
     let mut run = report(&read);
     run.notes
         .extend(controls.journal.as_ref().and_then(|journal| journal.failure()));
-    for said in guarded.panics().into_iter().chain(performed.observed.broken.clone()) {
+    for said in guarded.failures().into_iter().chain(performed.observed.broken.clone()) {
         aftermath::condemn(&mut run, said);
     }
     Ok(Finished {

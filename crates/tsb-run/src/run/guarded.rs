@@ -12,9 +12,12 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
 use super::calls::Calls;
-use crate::error::panic_message;
+use crate::error::{chain, panic_message};
 
-/// A store, and the messages of its panics.
+/// Number of failures that are kept; the first ones say what happened.
+const FAILURES_MAX: usize = 16;
+
+/// A store, and what failed in it.
 #[derive(Debug)]
 pub struct Guarded {
     // `None` once the store is released.
@@ -24,7 +27,7 @@ pub struct Guarded {
     capabilities: Capabilities,
     calls: Arc<Calls>,
     stats: Mutex<Stats>,
-    panics: Mutex<Vec<String>>,
+    failures: Mutex<Vec<String>>,
 }
 
 /// The result of a call, or the message of its panic.
@@ -57,13 +60,13 @@ impl Guarded {
             capabilities,
             calls: Arc::clone(calls),
             stats: Mutex::default(),
-            panics: Mutex::default(),
+            failures: Mutex::default(),
         })
     }
 
-    /// Messages of panics in calls that return no error, or whose error is ignored.
-    pub(super) fn panics(&self) -> Vec<String> {
-        self.panics.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Messages of failed calls that return no error, or whose error the run ignores.
+    pub(super) fn failures(&self) -> Vec<String> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn inner(&self) -> MutexGuard<'_, Option<Arc<dyn Store>>> {
@@ -77,10 +80,10 @@ impl Guarded {
     }
 
     fn note(&self, said: &str) {
-        let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let said = format!("{} {said}", self.name);
-        if !panics.contains(&said) {
-            panics.push(said);
+        if failures.len() < FAILURES_MAX && !failures.contains(&said) {
+            failures.push(said);
         }
     }
 
@@ -153,14 +156,17 @@ impl Store for Guarded {
     }
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.call("newest", |store| store.newest(series, into))
-            .unwrap_or_else(|why| {
-                // Staleness ignores errors of this call, so a panic would go unnoticed.
-                if let Uncalled::Panicked(said) = &why {
-                    self.note(said);
-                }
-                Err(why.into())
-            })
+        let answer = self.call("newest", |store| store.newest(series, into));
+        // Staleness ignores errors of this call, so a failure would go unnoticed. Silence is none:
+        // the same server is silent to writes and flushes, whose errors are heard.
+        match &answer {
+            Ok(Err(error)) if !error.is_silence() && !matches!(error, Error::Unsupported { .. }) => {
+                self.note(&format!("cannot say its newest samples: {}", chain(error)));
+            }
+            Err(Uncalled::Panicked(said)) => self.note(said),
+            _ => {}
+        }
+        answer.unwrap_or_else(|why| Err(why.into()))
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {

@@ -12,10 +12,19 @@ pub(super) fn plan(shown: &[Shown<'_>], page: &mut Markup) {
     );
     for run in shown {
         page.run_heading(run);
-        page.element("<p>", &format!("Seed {}, fingerprint ", run.run.seed), "");
-        page.element("<code>", &run.run.fingerprint, "</code>. ");
-        page.text("The same fingerprint means the same samples.");
-        page.raw("</p>\n<details class=\"plan\"><summary>The plan as JSON</summary>\n<p><button type=\"button\" data-save=\"plan\">Save as plan.json</button></p>\n<pre tabindex=\"0\">");
+        if run.run.is_of_strangers() {
+            page.element(
+                "<p>",
+                "Other programs sent the samples: it cannot be run again.",
+                "</p>\n",
+            );
+        } else {
+            page.element("<p>", &format!("Seed {}, fingerprint ", run.run.seed), "");
+            page.element("<code>", &run.run.fingerprint, "</code>. ");
+            page.text("The same fingerprint means the same samples.");
+            page.raw("</p>\n");
+        }
+        page.raw("<details class=\"plan\"><summary>The plan as JSON</summary>\n<p><button type=\"button\" data-save=\"plan\">Save as plan.json</button></p>\n<pre tabindex=\"0\">");
         page.text(&serde_json::to_string_pretty(&run.run.plan).unwrap_or_default());
         page.raw("</pre>\n</details>\n");
     }

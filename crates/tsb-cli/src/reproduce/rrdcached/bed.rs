@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{Advice, fadvise, syncfs};
-use serde::Serialize;
+use tsb_core::report::experiment::Resident;
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
 
 use super::{Tried, failed};
@@ -30,13 +30,6 @@ pub(super) struct Bed {
     pub(super) at_s: i64,
     /// Number of the current pass; the values are a function of it.
     pub(super) turn: u64,
-}
-
-/// Bytes of the files in the page cache.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Resident {
-    pub(super) bytes: u64,
-    pub(super) of_bytes: u64,
 }
 
 impl Bed {

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
 use tsb_core::latency::Histogram;
+use tsb_core::report::experiment::{Beyond, Drain, Times};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_stores::write_cache::Sync;
 
@@ -28,7 +28,7 @@ pub(super) fn all(
     folder: &Path,
     clock: &MonotonicClock,
     is_quick: bool,
-) -> Tried<Vec<Value>> {
+) -> Tried<Vec<Beyond>> {
     let mut found = Vec::new();
     let depths = if is_quick { &DEPTHS[..2] } else { &DEPTHS[..] };
     for &kind in servers {
@@ -36,7 +36,7 @@ pub(super) fn all(
         let way = Way::start(kind, bed, folder, Tuning::default())?;
         let mut speaker = way.connect()?;
         for &depth in depths {
-            found.push(drain(&way, &mut speaker, bed, clock, depth)?);
+            found.push(Beyond::Depth(drain(&way, &mut speaker, bed, clock, depth)?));
         }
         for size in BATCHES {
             found.push(batches(&way, &mut speaker, bed, clock, size)?);
@@ -91,7 +91,7 @@ pub(super) fn drain(
     bed: &mut Bed,
     clock: &MonotonicClock,
     depth: usize,
-) -> Tried<Value> {
+) -> Tried<Drain> {
     bed.align()?;
     bed.sync()?;
     let talk = |error: std::io::Error| failed("talk to", &way.socket, &error);
@@ -106,19 +106,20 @@ pub(super) fn drain(
     bed.sync()?;
     let synced = clock.now();
     let passes = (after.passes - before.passes).max(1);
-    Ok(json!({
-        "what": "values that wait for each file before a drain, in batches of 1000 commands, warm",
-        "way": way.kind.name(), "files": bed.len(), "values_per_file": depth,
-        "coalescing": (after.values - before.values) as f64 / passes as f64,
-        "accept_seconds": (filled - started) as f64 / 1e9,
-        "drain_seconds": (drained - filled) as f64 / 1e9,
-        "sync_seconds": (synced - drained) as f64 / 1e9,
-        "values_per_second": values as f64 * 1e9 / (synced - started) as f64,
-        "cpu_us_per_value": (way.cpu_ns() - cpu) as f64 / 1e3 / values as f64,
-    }))
+    Ok(Drain {
+        way: way.kind.name().to_owned(),
+        files: bed.len(),
+        values_per_file: depth,
+        coalescing: (after.values - before.values) as f64 / passes as f64,
+        accept_seconds: (filled - started) as f64 / 1e9,
+        drain_seconds: (drained - filled) as f64 / 1e9,
+        sync_seconds: (synced - drained) as f64 / 1e9,
+        values_per_second: values as f64 * 1e9 / (synced - started) as f64,
+        cpu_us_per_value: (way.cpu_ns() - cpu) as f64 / 1e3 / values as f64,
+    })
 }
 
-fn batches(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClock, size: usize) -> Tried<Value> {
+fn batches(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClock, size: usize) -> Tried<Beyond> {
     let talk = |error: std::io::Error| failed("talk to", &way.socket, &error);
     let before = speaker.counters().map_err(talk)?;
     bed.turn(1);
@@ -132,14 +133,16 @@ fn batches(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
     let accepted = clock.now();
     speaker.ask(&["FLUSHALL"]).map_err(talk)?;
     speaker.await_written(before.values + bed.len() as u64).map_err(talk)?;
-    Ok(json!({
-        "what": "commands of a batch", "way": way.kind.name(), "files": bed.len(), "batch": size,
-        "accepted_per_second": bed.len() as f64 * 1e9 / (accepted - started) as f64,
-    }))
+    Ok(Beyond::Batch {
+        way: way.kind.name().to_owned(),
+        files: bed.len(),
+        batch: size,
+        accepted_per_second: bed.len() as f64 * 1e9 / (accepted - started) as f64,
+    })
 }
 
 /// Times FLUSH of one file while all files are drained, as a graph page would send it.
-fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Value> {
+fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Beyond> {
     let talk = |error: std::io::Error| failed("talk to", &way.socket, &error);
     let before = speaker.counters().map_err(talk)?;
     fill(speaker, way, bed, 10)?;
@@ -157,10 +160,17 @@ fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
     speaker
         .await_written(before.values + (bed.len() * 10) as u64)
         .map_err(talk)?;
-    Ok(json!({
-        "what": "FLUSH of one file while all files are drained", "way": way.kind.name(), "files": bed.len(),
-        "flushes": count, "p50_us": us(&times, 0.5), "p90_us": us(&times, 0.9), "p99_us": us(&times, 0.99),
-    }))
+    Ok(Beyond::Flush {
+        way: way.kind.name().to_owned(),
+        files: bed.len(),
+        flushes: count,
+        times: Times {
+            p50_us: us(&times, 0.5),
+            p90_us: us(&times, 0.9),
+            p99_us: us(&times, 0.99),
+            p999_us: None,
+        },
+    })
 }
 
 /// Times acknowledgements, one update at a time.
@@ -171,7 +181,7 @@ fn acks(
     bed: &mut Bed,
     folder: &Path,
     clock: &MonotonicClock,
-) -> Tried<Value> {
+) -> Tried<Beyond> {
     let tuning = Tuning {
         journal,
         ..Tuning::default()
@@ -193,11 +203,17 @@ fn acks(
     speaker.ask(&["FLUSHALL"]).map_err(talk)?;
     speaker.await_written(bed.len() as u64).map_err(talk)?;
     way.stop()?;
-    Ok(json!({
-        "what": "acknowledgement of one update, by policy of the journal; each opens its file for the first time",
-        "way": kind.name(), "policy": name, "acks": count,
-        "p50_us": us(&times, 0.5), "p99_us": us(&times, 0.99), "p999_us": us(&times, 0.999),
-    }))
+    Ok(Beyond::Ack {
+        way: kind.name().to_owned(),
+        policy: name.to_owned(),
+        acks: count,
+        times: Times {
+            p50_us: us(&times, 0.5),
+            p90_us: None,
+            p99_us: us(&times, 0.99),
+            p999_us: us(&times, 0.999),
+        },
+    })
 }
 
 /// A quantile in microseconds, if enough values support it.

@@ -1,8 +1,6 @@
 //! The published figures next to the measured ones, and the mistakes of the original.
 
-use serde_json::{Value, json};
-
-use super::rounds::Round;
+use tsb_core::report::experiment::{Round, Row};
 
 /// Number of files; seconds of direct updates in the first, second and third pass; then through
 /// rrdcached in the same passes: the client's time, and the time until the disk was idle.
@@ -60,7 +58,7 @@ pub(super) const MISTAKES: [&str; 9] = [
 ];
 
 /// The published figures with the measured ones of the same kind.
-pub(super) fn rows(rounds: &[Round]) -> Vec<Value> {
+pub(super) fn rows(rounds: &[Round]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (files, direct, daemon) in PUBLISHED {
         let of = |way: &str, index: usize| {
@@ -102,15 +100,15 @@ pub(super) fn rows(rounds: &[Round]) -> Vec<Value> {
     rows
 }
 
-fn row(files: usize, pass: &str, way: &str, published: f64, measured: f64, why: &str) -> Value {
-    json!({
-        "what": format!("{files} files, {pass} pass, {way}"),
-        "published": published,
-        "measured": measured,
-        "unit": "s",
-        "ratio": measured / published,
-        "why": why,
-    })
+fn row(files: usize, pass: &str, way: &str, published: f64, measured: f64, why: &str) -> Row {
+    Row {
+        what: format!("{files} files, {pass} pass, {way}"),
+        published,
+        measured,
+        unit: "s".to_owned(),
+        ratio: measured / published,
+        why: why.to_owned(),
+    }
 }
 
 #[cfg(test)]

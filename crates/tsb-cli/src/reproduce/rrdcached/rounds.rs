@@ -1,41 +1,13 @@
 //! The passes of one engine over all files: cold and crossing a step, warm within the step, then
 //! warm and crossing the next.
 
-use serde::Serialize;
+use tsb_core::report::experiment::Round;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_rrd::Session;
 
-use super::bed::{Bed, Resident, STEP_S};
+use super::bed::{Bed, STEP_S};
 use super::way::{Kind, Way};
 use super::{Tried, failed};
-
-/// One pass, which updates every file once.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Round {
-    pub(super) files: usize,
-    pub(super) way: &'static str,
-    /// `cold, across` is the document's first pass, `warm, within` its second and third.
-    pub(super) pass: &'static str,
-    /// Updates that ended a step, each of which writes a row of two archives.
-    pub(super) crossing: usize,
-    /// Bytes in the page cache before it began.
-    pub(super) resident: Option<Resident>,
-    /// Time until the last update was answered, or, for direct updates, was in its file.
-    pub(super) accept_seconds: f64,
-    /// Then until the counters say that everything is in the files.
-    pub(super) drain_seconds: f64,
-    /// Then until everything is synced.
-    pub(super) sync_seconds: f64,
-    pub(super) cpu_us_per_update: f64,
-    pub(super) read_bytes_per_update: Option<f64>,
-    pub(super) written_bytes_per_update: Option<f64>,
-}
-
-impl Round {
-    pub(super) fn total_seconds(&self) -> f64 {
-        self.accept_seconds + self.drain_seconds + self.sync_seconds
-    }
-}
 
 /// Makes all passes with one engine.
 pub(super) fn of(way: &Way, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Vec<Round>> {
@@ -69,8 +41,8 @@ pub(super) fn of(way: &Way, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Vec<
         let seconds = |from: u64, to: u64| (to - from) as f64 / 1e9;
         rounds.push(Round {
             files: bed.len(),
-            way: way.kind.name(),
-            pass: name,
+            way: way.kind.name().to_owned(),
+            pass: name.to_owned(),
             crossing: if later_s == STEP_S { bed.len() } else { 0 },
             resident,
             accept_seconds: seconds(started, accepted),

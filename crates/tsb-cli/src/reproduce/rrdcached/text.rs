@@ -3,32 +3,32 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use tsb_core::report::experiment::{Beyond, Reproduction, Round, Row};
 
 /// The whole text.
-pub(super) fn page(result: &Value) -> String {
-    let experiment = &result["experiment"];
+pub(super) fn page(result: &Reproduction) -> String {
+    let experiment = &result.experiment;
     let mut out = String::new();
-    let _ = writeln!(out, "What does rrdcached buy? Daemon: {}", word(&experiment["daemon"]));
-    if experiment["is_debug_build"] == true {
+    let _ = writeln!(out, "What does rrdcached buy? Daemon: {}", experiment.daemon);
+    if experiment.is_debug_build {
         let _ = writeln!(out, "A build without optimization: our own figures are too high.");
     }
-    rounds(&mut out, experiment);
-    published(&mut out, experiment);
-    beyond(&mut out, experiment);
+    rounds(&mut out, &experiment.rounds);
+    published(&mut out, &experiment.rows);
+    beyond(&mut out, &experiment.beyond);
     let _ = writeln!(out, "\nWhat the original got wrong, or left unmeasured");
-    for mistake in list(&experiment["mistakes"]) {
-        let _ = writeln!(out, "  - {}", word(mistake));
+    for mistake in &experiment.mistakes {
+        let _ = writeln!(out, "  - {mistake}");
     }
-    let wrong = experiment["files_wrong"].as_u64().unwrap_or_default();
     let _ = writeln!(
         out,
-        "\n{wrong} files do not hold what they were told last; took {:.0} s",
-        number(&result["took_seconds"])
+        "\n{} files do not hold what they were told last; took {:.0} s",
+        experiment.files_wrong, result.took_seconds
     );
     out
 }
 
-fn rounds(out: &mut String, experiment: &Value) {
+fn rounds(out: &mut String, rounds: &[Round]) {
     let _ = writeln!(
         out,
         "\n{:>6}  {:15}  {:12}  {:>9}  {:>8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>8}  {:>8}",
@@ -44,31 +44,25 @@ fn rounds(out: &mut String, experiment: &Value) {
         "read B",
         "written B"
     );
-    for round in list(&experiment["rounds"]) {
-        let [accept, drain, sync] =
-            ["accept_seconds", "drain_seconds", "sync_seconds"].map(|name| number(&round[name]));
-        let resident = &round["resident"];
-        let share = number(&resident["bytes"]) / number(&resident["of_bytes"]);
-        let resident = if resident.is_null() {
-            "unknown".to_owned()
-        } else {
-            format!("{:.2} %", share * 100.0)
-        };
-        let disk = |name: &str| {
-            round[name]
-                .as_f64()
-                .map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.0}"))
-        };
+    for round in rounds {
+        let resident = round.resident.map_or_else(
+            || "unknown".to_owned(),
+            |resident| format!("{:.2} %", resident.bytes as f64 * 100.0 / resident.of_bytes as f64),
+        );
+        let disk = |bytes: Option<f64>| bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.0}"));
         let _ = writeln!(
             out,
-            "{:>6}  {:15}  {:12}  {resident:>9}  {accept:>8.3}  {drain:>8.3}  {sync:>8.3}  {:>8.3}  {:>7.1}  {:>8}  {:>8}",
-            round["files"].as_u64().unwrap_or_default(),
-            word(&round["way"]),
-            word(&round["pass"]),
-            accept + drain + sync,
-            number(&round["cpu_us_per_update"]),
-            disk("read_bytes_per_update"),
-            disk("written_bytes_per_update"),
+            "{:>6}  {:15}  {:12}  {resident:>9}  {:>8.3}  {:>8.3}  {:>8.3}  {:>8.3}  {:>7.1}  {:>8}  {:>8}",
+            round.files,
+            round.way,
+            round.pass,
+            round.accept_seconds,
+            round.drain_seconds,
+            round.sync_seconds,
+            round.total_seconds(),
+            round.cpu_us_per_update,
+            disk(round.read_bytes_per_update),
+            disk(round.written_bytes_per_update),
         );
     }
     let _ = writeln!(
@@ -78,8 +72,7 @@ fn rounds(out: &mut String, experiment: &Value) {
     );
 }
 
-fn published(out: &mut String, experiment: &Value) {
-    let rows: Vec<&Value> = list(&experiment["rows"]).collect();
+fn published(out: &mut String, rows: &[Row]) {
     if rows.is_empty() {
         return;
     }
@@ -90,28 +83,29 @@ fn published(out: &mut String, experiment: &Value) {
     for row in rows {
         let _ = writeln!(
             out,
-            "  {:45}  {:>9.3} s  {:>9.3} s  ratio {:.4}",
-            word(&row["what"]),
-            number(&row["published"]),
-            number(&row["measured"]),
-            number(&row["ratio"]),
+            "  {:45}  {:>9.3} {}  {:>9.3} {}  ratio {:.4}",
+            row.what, row.published, row.unit, row.measured, row.unit, row.ratio,
         );
     }
 }
 
-fn beyond(out: &mut String, experiment: &Value) {
-    let mut title = "";
+/// The figures of each entry under their names in the document.
+fn beyond(out: &mut String, entries: &[Beyond]) {
+    let mut title = String::new();
     let _ = writeln!(out, "\nBeyond the document");
-    for entry in list(&experiment["beyond"]) {
-        if word(&entry["what"]) != title {
-            title = word(&entry["what"]);
+    for entry in entries {
+        // An entry has numbers and texts only, so it can be serialized.
+        let entry = serde_json::to_value(entry).unwrap_or_default();
+        let word = |name: &str| entry[name].as_str().unwrap_or("?");
+        if word("what") != title {
+            word("what").clone_into(&mut title);
             let _ = writeln!(out, "  {title}");
         }
-        let _ = write!(out, "    {:15}", word(&entry["way"]));
+        let _ = write!(out, "    {:15}", word("way"));
         for (name, value) in entry.as_object().into_iter().flatten() {
             match value {
-                Value::Number(_) if value.is_u64() => write!(out, "  {name} {value}"),
-                Value::Number(_) => write!(out, "  {name} {:.3}", number(value)),
+                Value::Number(count) if count.is_u64() => write!(out, "  {name} {count}"),
+                Value::Number(figure) => write!(out, "  {name} {:.3}", figure.as_f64().unwrap_or_default()),
                 Value::String(text) if name == "policy" => write!(out, "  {text}"),
                 _ => Ok(()),
             }
@@ -119,16 +113,4 @@ fn beyond(out: &mut String, experiment: &Value) {
         }
         out.push('\n');
     }
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
-fn word(value: &Value) -> &str {
-    value.as_str().unwrap_or("?")
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use tsb_core::report::experiment::Beyond;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::bed::Bed;
@@ -29,7 +29,7 @@ pub(super) fn all(
     folder: &Path,
     clock: &MonotonicClock,
     is_quick: bool,
-) -> Tried<Vec<Value>> {
+) -> Tried<Vec<Beyond>> {
     let mut found = Vec::new();
     for threads in THREADS {
         for &kind in servers {
@@ -50,17 +50,15 @@ pub(super) fn all(
     Ok(found)
 }
 
-fn drain(kind: Kind, threads: usize, bed: &mut Bed, folder: &Path, clock: &MonotonicClock) -> Tried<Value> {
+fn drain(kind: Kind, threads: usize, bed: &mut Bed, folder: &Path, clock: &MonotonicClock) -> Tried<Beyond> {
     let tuning = Tuning {
         threads,
         ..Tuning::default()
     };
     let way = Way::start(kind, bed, folder, tuning)?;
-    let mut found = beyond::drain(&way, &mut way.connect()?, bed, clock, DEPTH)?;
-    found["what"] = json!("drain of 10 values for each file, by threads that write, warm");
-    found["threads"] = json!(threads);
+    let drain = beyond::drain(&way, &mut way.connect()?, bed, clock, DEPTH)?;
     way.stop()?;
-    Ok(found)
+    Ok(Beyond::Threads { threads, drain })
 }
 
 /// Updates every file every 250 ms for `feed_s` seconds.
@@ -71,7 +69,7 @@ fn feed(
     bed: &mut Bed,
     folder: &Path,
     clock: &MonotonicClock,
-) -> Tried<Value> {
+) -> Tried<Beyond> {
     let tuning = Tuning {
         timeout_s,
         jitter_s,
@@ -96,14 +94,18 @@ fn feed(
     let drain_started = clock.now();
     speaker.ask(&["FLUSHALL"]).map_err(talk)?;
     let all = speaker.await_written(ticks * bed.len() as u64).map_err(talk)?;
-    let found = json!({
-        "what": "updates of every file every 250 ms, by timeout and jitter",
-        "way": kind.name(), "files": bed.len(), "seconds": feed_s, "timeout_seconds": timeout_s, "jitter_seconds": jitter_s,
-        "coalescing": fed.values as f64 / fed.passes.max(1) as f64,
-        "queued_most": queued_max, "values_written_in_a_tick_most": written_max,
-        "values_left": all.values - fed.values,
-        "drain_seconds": (clock.now() - drain_started) as f64 / 1e9,
-    });
+    let found = Beyond::Feed {
+        way: kind.name().to_owned(),
+        files: bed.len(),
+        seconds: feed_s,
+        timeout_seconds: timeout_s,
+        jitter_seconds: jitter_s,
+        coalescing: fed.values as f64 / fed.passes.max(1) as f64,
+        queued_most: queued_max,
+        values_written_in_a_tick_most: written_max,
+        values_left: all.values - fed.values,
+        drain_seconds: (clock.now() - drain_started) as f64 / 1e9,
+    };
     way.stop()?;
     Ok(found)
 }
