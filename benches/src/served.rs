@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
+use tsb_core::net::{Address, ListenOptions, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::wire::rrdcached::NoSeries;
-use tsb_rrdcached::{Connection, Conversation, FileBounds, FileCache};
+use tsb_rrdcached::{Connection, FileBounds, FileCache};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
 
 /// Threads of our server that do what clients ask, as in `tsb ingest`.
@@ -86,18 +85,13 @@ pub fn serve(words: &[&str]) {
     )
     .expect("a cache");
     let cache = Arc::new(cache);
-    let served = Arc::clone(&cache);
-    let intake = move |_: &Address| Intake {
-        decoder: Box::new(Conversation::new(Arc::clone(&served))),
-        sink: Box::new(NoSeries),
-    };
     let options = ListenOptions {
         ingest_threads: INGEST_THREADS,
         ..ListenOptions::default()
     };
     let runtime = Runtime::start().expect("a runtime");
     let address = Address::Unix(socket.into());
-    let listener = Listener::bind(runtime.handle(), &address, options, intake, clock, None).expect("a listener");
+    let listener = tsb_rrdcached::listen(&runtime, &address, options, &cache, clock).expect("a listener");
     std::io::stdin().read_to_end(&mut Vec::new()).expect("an end");
     drop(listener);
     cache.close().expect("a checkpoint");

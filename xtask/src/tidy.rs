@@ -5,6 +5,7 @@
 
 mod imports;
 mod lexer;
+mod listeners;
 mod manifest;
 mod names;
 mod prose;
@@ -75,6 +76,7 @@ fn all_rules() -> impl Iterator<Item = &'static Rule> {
         prose::RULES,
         manifest::RULES,
         imports::RULES,
+        listeners::RULES,
         names::RULES,
     ]
     .into_iter()

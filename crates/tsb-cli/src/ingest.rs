@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tsb_core::net::{
-    Address, AnyListener, Carrier, Decoders, Glance, IngestCpu, Intake, ListenOptions, ListenerReport, ListenerStats,
-    NetError, Registry, Runtime, Undefined,
+    AnyListener, Carrier, Glance, IngestCpu, ListenOptions, ListenerReport, ListenerStats, NetError, Registry, Runtime,
+    Undefined,
 };
 use tsb_core::report::Interval;
 use tsb_core::resource::Usage;
@@ -26,7 +26,7 @@ use crate::plan::WirePlan;
 use crate::{credentials, interrupt};
 use tsb_run::damage::Told;
 use tsb_run::ends::IngestPlan;
-use tsb_run::run::{Came, Guarded, Rejects, Seen, SinkTotals, StoreSink, Writer};
+use tsb_run::run::{Came, Guarded, Rejects, Route, Seen, SinkTotals, StoreSink, Writer};
 use tsb_run::units;
 
 mod apart;
@@ -284,28 +284,18 @@ impl Service {
         let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
         refuse_remote(url, &address, allow_remote)?;
         let (store, registry) = (Arc::clone(&self.raw), Arc::clone(&self.registry));
-        let (rejects, totals, clock) = (
-            Arc::clone(&self.rejects),
-            Arc::clone(&self.totals),
-            Arc::clone(&self.clock),
-        );
-        let (protocol, carrier) = (endpoint.protocol, endpoint.transport.carrier());
+        let (rejects, totals) = (Arc::clone(&self.rejects), Arc::clone(&self.totals));
         let names = Budget::new(usize::try_from(limits.max_name_bytes).unwrap_or(usize::MAX));
         let room = Room {
             names,
             ..Room::default()
         };
-        let decoders = Decoders::new(protocol, carrier).within(room);
-        let intake = move |_: &Address| Intake {
-            decoder: decoders.make(Arc::clone(&clock)),
-            sink: Box::new(StoreSink::new(
-                Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals)),
-                Arc::clone(&registry),
-            )),
-        };
-        let clock = Arc::clone(&self.clock);
+        let route = Route::new(endpoint.protocol, endpoint.transport, &self.clock);
         let options = listen_options(&endpoint, limits);
-        let bound = AnyListener::bind(runtime.handle(), carrier, &address, options, intake, clock, None);
+        let bound = route.listen(runtime, &address, options, room, move || {
+            let writer = Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals));
+            StoreSink::new(writer, Arc::clone(&registry))
+        });
         let listener = bound.map_err(|error| unbound(url, &error))?;
         crate::say::line(format_args!(
             "listening on {} into {}, receive buffer {}",

@@ -2,19 +2,23 @@
 //!
 //! [`FileCache`] is the cache of the server: it queues updates for RRD files of any layout, by
 //! file name, with a journal that keeps what was acknowledged. [`Conversation`] is one connection
-//! to it, written as a decoder of `tsb-core`, so that any listener of that crate can serve it.
-//! [`RrdcachedStore`] is a [`Store`](tsb_stores::Store) on top of a daemon, the real one or ours;
+//! to it, written as a decoder of `tsb-core`; `listen` (feature `net`) serves one to each client of a
+//! socket. [`RrdcachedStore`] is a [`Store`](tsb_stores::Store) on top of a daemon, the real one or ours;
 //! it uses [`Connection`], the only client of the protocol here.
 //!
 //! The journal and the writeback threads are those of the write cache of series
 //! ([`tsb_stores::write_cache`]). This crate does *not* contain the format of RRD files
-//! (`tsb-rrd` does), and it opens no listening socket (`tsb-core` does). Documents named
+//! (`tsb-rrd` does), nor sockets and threads that listen (`tsb-core` does). Documents named
 //! `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
 mod connection;
 mod files;
+#[cfg(feature = "net")]
+mod listen;
 mod store;
 
 pub use connection::{Connection, Counters, Reply};
 pub use files::{Conversation, FileBounds, FileCache, FileCacheStats, FileError, FileSystem, UpdateOutcome};
+#[cfg(feature = "net")]
+pub use listen::listen;
 pub use store::{RrdcachedStore, series};

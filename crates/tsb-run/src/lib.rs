@@ -17,6 +17,7 @@ mod error;
 pub mod foreign;
 pub mod journal;
 pub mod json;
+pub mod loopback;
 mod observer;
 pub mod plan;
 pub mod run;

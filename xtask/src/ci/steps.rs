@@ -78,6 +78,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-stores", "--features", "conformance"],
         &["check", "--package", "tsb-stores", "--features", "sqlite"],
         &["check", "--package", "tsb-rrdcached"],
+        &["check", "--package", "tsb-rrdcached", "--features", "net"],
         &["check", "--package", "tsb-remote"],
         &["check", "--package", "tsb-remote", "--features", "mongo"],
         &["check", "--package", "tsb-remote", "--features", "etcd"],

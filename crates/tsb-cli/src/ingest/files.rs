@@ -8,12 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tsb_core::net::{Address, Glance, Intake, ListenOptions, Listener, ListenerStats, Runtime};
+use tsb_core::net::{Address, Glance, ListenOptions, Listener, ListenerStats, Runtime};
 use tsb_core::report::{DurabilityReport, Interval, Rate, Written};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::verdict::{Status, Verdict};
-use tsb_core::wire::rrdcached::NoSeries;
-use tsb_rrdcached::{Conversation, FileCache};
+use tsb_rrdcached::FileCache;
 use tsb_run::spec::Typed;
 use tsb_stores::{Damage, Error};
 
@@ -214,12 +213,7 @@ fn listen(
         idle_timeout: idle_timeout(idle_ns, false),
         ..options.clone()
     };
-    let (served, handle) = (Arc::clone(cache), runtime.handle());
-    let intake = move |_: &Address| Intake {
-        decoder: Box::new(Conversation::new(Arc::clone(&served))),
-        sink: Box::new(NoSeries),
-    };
-    let bound = Listener::bind(handle, &address, options, intake, Arc::clone(clock), None);
+    let bound = tsb_rrdcached::listen(runtime, &address, options, cache, Arc::clone(clock));
     let listener = bound.map_err(|error| unbound(url, &error))?;
     let transport = if address.path().is_some() { "unix" } else { "tcp" };
     crate::say::line(format_args!(

@@ -151,7 +151,7 @@ impl WirePlan {
     }
 
     /// Checks the ranges of the options.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if self.sockets == 0 || self.sockets > 1024 {
             return Err(Error::plan("cannot send over this many sockets").because_of("--sockets is from 1 to 1024"));
         }

@@ -3,7 +3,6 @@
 mod watch;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +13,16 @@ use tsb_core::emit::{
 };
 use tsb_core::latency::Recording;
 use tsb_core::net::{
-    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, IngestCpu, Intake, Interrupter,
-    ListenOptions, ListenerStats, Mileposts, NetError, Registry, Runtime, StreamTarget,
+    Address, AnyListener, Carrier, IngestCpu, Interrupter, ListenOptions, ListenerStats, NetError, Runtime,
 };
 use tsb_core::schedule::{Slot, Timetable};
-use tsb_core::wire::http::Client;
-use tsb_core::wire::{Budget, Room};
-use tsb_core::workload::Generator;
+use tsb_core::workload::{Generator, Workload};
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::{Error as StoreError, Store};
 
 use super::rejects::Rejects;
 use super::remote;
+use super::route::{self, Route};
 use super::sink::{SinkTotals, StoreSink, Writer};
 use super::stage::Stage;
 use super::window::Window;
@@ -36,8 +33,6 @@ use crate::plan::Transport;
 pub use watch::Watch;
 pub(super) use watch::lock;
 
-/// Operations in flight that one connection can time.
-const MILEPOSTS: usize = 1 << 16;
 /// The in-process target adds its counts to the shared ones this often.
 const PUBLISH_EVERY: u32 = 256;
 
@@ -214,10 +209,6 @@ pub struct Wire {
     pub net_cpu_ns: u64,
 }
 
-fn runtime() -> Result<Runtime, Error> {
-    Runtime::start().map_err(|error| Error::internal("cannot start the network runtime").because(&error))
-}
-
 impl Pass<'_> {
     /// Drives the whole pass and waits for its end.
     pub fn drive(&self) -> Result<Driven, Error> {
@@ -225,6 +216,11 @@ impl Pass<'_> {
             Transport::Inproc => self.inproc(),
             _ => self.wire(),
         }
+    }
+
+    /// The protocol and the transport of the plan, untimed.
+    pub(super) fn route(&self) -> Route {
+        Route::new(self.stage.plan.protocol, self.stage.plan.transport, &self.stage.clock)
     }
 
     fn writer(&self) -> Writer {
@@ -249,9 +245,9 @@ impl Pass<'_> {
 
     /// Over sockets of this machine into a listener of our own.
     fn wire(&self) -> Result<Driven, Error> {
-        let runtime = runtime()?;
-        let mileposts = Mileposts::new(MILEPOSTS);
-        let listener = self.listen(&runtime, &mileposts)?;
+        let runtime = route::runtime()?;
+        let route = self.route().timed();
+        let listener = self.listen(&route, &runtime)?;
         let address = match (self.between, listener.address()) {
             (Some(between), Address::Inet(address)) => Address::Inet(between(*address)),
             (_, address) => address.clone(),
@@ -263,7 +259,8 @@ impl Pass<'_> {
         // Datagrams bear the address of the relay that passed them on.
         let is_relayed = self.between.is_some() && self.stage.plan.transport.may_lose();
         let are_marked = !is_answered && !is_relayed;
-        let (mut driven, mut wire) = self.send(&address, are_marked.then_some(&mileposts), None)?;
+        let route = if are_marked { route } else { self.route() };
+        let (mut driven, mut wire) = self.send(&route, &address, None)?;
         if is_relayed {
             self.await_silence();
         }
@@ -311,12 +308,14 @@ impl Pass<'_> {
     /// Runs the emitter with a target for each worker.
     pub(super) fn send(
         &self,
+        route: &Route,
         address: &Address,
-        mileposts: Option<&Arc<Mileposts>>,
         interrupters: Option<&Mutex<Vec<Interrupter>>>,
     ) -> Result<(Driven, Wire), Error> {
         let report = self.emit(|| {
-            let target = self.connect(address, mileposts).inspect(|target| {
+            let (plan, workload) = (&self.stage.plan, &self.stage.workload);
+            let target = route.connect(address, &plan.wire, plan.workers, workload, Workload::catalog);
+            let target = target.inspect(|target| {
                 if let Some(interrupters) = interrupters {
                     lock(interrupters).push(target.interrupter());
                 }
@@ -355,95 +354,22 @@ impl Pass<'_> {
         Ok((driven, wire))
     }
 
-    fn connect(&self, address: &Address, mileposts: Option<&Arc<Mileposts>>) -> Result<AnyTarget, NetError> {
-        let (workload, protocol) = (Arc::clone(&self.stage.workload), self.stage.plan.protocol);
-        let options = self.stage.plan.wire.emit_options(self.stage.plan.workers);
-        let clock = Arc::clone(&self.stage.clock);
-        let mileposts = mileposts.cloned();
-        let carrier = self.stage.plan.transport.carrier();
-        Ok(match carrier {
-            Carrier::Requests => {
-                let (host, database) = (address.to_string(), self.stage.plan.wire.database());
-                let client = Client::new(protocol, &host, database).zip(protocol.encoder(workload.catalog()).ok());
-                let Some((client, encoder)) = client else {
-                    unreachable!("the stage has made an encoder of this catalog for requests");
-                };
-                let client = if self.stage.plan.wire.gzip {
-                    client.with_gzip()
-                } else {
-                    client
-                };
-                let target = HttpTarget::connect(address, options, client, encoder, clock)?;
-                AnyTarget::Requests(Box::new(target))
-            }
-            Carrier::Stream => {
-                let make = move || match protocol.encoder(workload.catalog()) {
-                    Ok(encoder) => encoder,
-                    Err(error) => unreachable!("the stage has made an encoder of this catalog: {error}"),
-                };
-                AnyTarget::Stream(Box::new(StreamTarget::connect(
-                    address, options, make, clock, mileposts,
-                )?))
-            }
-            Carrier::Datagrams => {
-                let limit = options.datagram_bytes;
-                let make = |session| match protocol.packer(workload.catalog(), limit, session) {
-                    Ok(packer) => packer,
-                    Err(error) => unreachable!("the stage has made a packer of this catalog: {error}"),
-                };
-                AnyTarget::Datagrams(Box::new(DatagramTarget::connect(
-                    address,
-                    options,
-                    make,
-                    clock,
-                    mileposts.as_deref(),
-                )?))
-            }
-        })
-    }
-
-    fn listen(&self, runtime: &Runtime, mileposts: &Arc<Mileposts>) -> Result<AnyListener, Error> {
+    fn listen(&self, route: &Route, runtime: &Runtime) -> Result<AnyListener, Error> {
         self.listening.since(self.start_ns, self.stage.plan.report_interval_ns);
-        let catalog = self.stage.workload.catalog().clone();
-        let limit = self.stage.plan.max_series as usize;
-        let registry = Arc::new(Registry::with_catalog(catalog, limit, |_, _| {
-            Err("not a series of this run".to_owned())
-        }));
+        let registry = route::only(
+            self.stage.workload.catalog().clone(),
+            self.stage.plan.max_series as usize,
+        );
         let (store, rejects, totals) = (
             Arc::clone(&self.store),
             Arc::clone(&self.rejects),
             Arc::clone(&self.totals),
         );
-        let (protocol, clock) = (self.stage.plan.protocol, Arc::clone(&self.stage.clock));
-        let carrier = self.stage.plan.transport.carrier();
-        // The names are those of the plan, which says itself how many they may be.
-        let decoders = Decoders::new(protocol, carrier).within(Room {
-            names: Budget::new(usize::MAX),
-            ..Room::default()
-        });
-        let window = self.window.cloned();
-        let intake = move |_: &Address| Intake {
-            decoder: decoders.make(Arc::clone(&clock)),
-            sink: Box::new(
-                StoreSink::new(
-                    Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals))
-                        .with_window(window.as_ref()),
-                    Arc::clone(&registry),
-                )
-                .with_clock(Arc::clone(&clock)),
-            ),
-        };
-        let clock = Arc::clone(&self.stage.clock);
-        let bound = AnyListener::bind(
-            runtime.handle(),
-            carrier,
-            &self.local_address(),
-            self.listen_options(),
-            intake,
-            clock,
-            Some(Arc::clone(mileposts)),
-        );
-        bound.map_err(|error| Error::unreachable("cannot listen on this machine").because(&error))
+        let (clock, window) = (Arc::clone(&self.stage.clock), self.window.cloned());
+        route.listen_here(runtime, self.sockets, self.listen_options(), move || {
+            let writer = Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals));
+            StoreSink::new(writer.with_window(window.as_ref()), Arc::clone(&registry)).with_clock(Arc::clone(&clock))
+        })
     }
 
     fn listen_options(&self) -> ListenOptions {
@@ -460,16 +386,6 @@ impl Pass<'_> {
             // Some fleets report once in a day.
             idle_timeout: None,
             ..ListenOptions::default()
-        }
-    }
-
-    /// An address that nobody else uses.
-    fn local_address(&self) -> Address {
-        if self.stage.plan.transport.is_unix() {
-            let name = format!("tsb-{}-{}.sock", std::process::id(), self.stage.clock.wall().0);
-            Address::Unix(self.sockets.join(name))
-        } else {
-            Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         }
     }
 

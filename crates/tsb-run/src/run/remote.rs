@@ -22,7 +22,7 @@ impl Pass<'_> {
         let (interrupters, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
         let sent = std::thread::scope(|scope| {
             scope.spawn(|| self.interrupt(&interrupters, &is_over));
-            let sent = self.send(address, None, Some(&interrupters));
+            let sent = self.send(&self.route(), address, Some(&interrupters));
             is_over.store(true, Ordering::Release);
             sent
         });

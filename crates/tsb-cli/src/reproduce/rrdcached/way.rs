@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use tsb_core::net::{Address, Intake, ListenOptions, Listener, Runtime};
+use tsb_core::net::{Address, ListenOptions, Listener, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS, process_cpu_ns, thread_cpu_ns};
-use tsb_core::wire::rrdcached::NoSeries;
-use tsb_rrdcached::{Conversation, FileBounds, FileCache};
+use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
 
 use super::bed::Bed;
@@ -169,17 +168,12 @@ fn ours(bed: &Bed, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Se
     let cache = Arc::new(cache.map_err(|error| failed("open a cache of", bed.folder(), &error))?);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
-    let served = Arc::clone(&cache);
-    let intake = move |_: &Address| Intake {
-        decoder: Box::new(Conversation::new(Arc::clone(&served))),
-        sink: Box::new(NoSeries),
-    };
     let options = ListenOptions {
         ingest_threads: 2,
         ..ListenOptions::default()
     };
     let address = Address::Unix(socket.to_owned());
-    let listener = Listener::bind(runtime.handle(), &address, options, intake, clock, None);
+    let listener = tsb_rrdcached::listen(&runtime, &address, options, &cache, clock);
     let listener = listener.map_err(|error| failed("listen on", socket, &error))?;
     Ok(Server::Ours(cache, Some(listener), runtime))
 }
