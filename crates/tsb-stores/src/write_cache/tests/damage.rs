@@ -7,13 +7,13 @@ use super::*;
 use crate::damage::{Damage, DamageKind};
 
 /// A folder with a journal of three series and nine ticks that nobody had time to settle.
-struct Fixture {
+struct JournalFixture {
     folder: tempfile::TempDir,
     segment_bytes: u64,
     sync: Sync,
 }
 
-impl Fixture {
+impl JournalFixture {
     fn new(segment_bytes: u64) -> Self {
         Self::with(segment_bytes, Sync::Group)
     }
@@ -95,7 +95,7 @@ fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 
 #[test]
 fn a_torn_end_is_reported_until_its_segment_is_removed() {
-    let fixture = Fixture::new(1 << 20);
+    let fixture = JournalFixture::new(1 << 20);
     // Of a record that was never acknowledged.
     alter(&fixture.segment(1), |bytes| {
         bytes.extend_from_within(bytes.len() - TICK..bytes.len() - 3);
@@ -119,9 +119,9 @@ fn a_torn_end_is_reported_until_its_segment_is_removed() {
 /// Issue 15: one flipped bit in the newest segment took all that stood behind it.
 #[test]
 fn a_flipped_bit_in_the_newest_segment_loses_at_most_its_record_and_is_reported() {
-    let whole = std::fs::read(Fixture::new(1 << 20).segment(1)).unwrap();
+    let whole = std::fs::read(JournalFixture::new(1 << 20).segment(1)).unwrap();
     for bit in (0..whole.len() * 8).step_by(211) {
-        let fixture = Fixture::new(1 << 20);
+        let fixture = JournalFixture::new(1 << 20);
         alter(&fixture.segment(1), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
         let (replayed, damage) = fixture.replayed();
         assert_eq!(damage.len(), 1, "bit {bit}: {damage:?}");
@@ -145,7 +145,7 @@ fn a_flipped_bit_in_the_newest_segment_loses_at_most_its_record_and_is_reported(
 /// Issue 15: damage of the first 16 bytes truncated the file to nothing.
 #[test]
 fn a_damaged_head_costs_nothing_and_nothing_is_truncated() {
-    let fixture = Fixture::new(1 << 20);
+    let fixture = JournalFixture::new(1 << 20);
     alter(&fixture.segment(1), |bytes| bytes[..16].fill(0xff));
     let before = std::fs::read(fixture.segment(1)).unwrap();
     let (replayed, damage) = fixture.replayed();
@@ -160,7 +160,7 @@ fn a_damaged_head_costs_nothing_and_nothing_is_truncated() {
 
 #[test]
 fn a_damaged_segment_is_kept_aside_when_its_samples_are_settled() {
-    let fixture = Fixture::new(200);
+    let fixture = JournalFixture::new(200);
     alter(&fixture.segment(2), |bytes| bytes[120] ^= 1);
     let before = std::fs::read(fixture.segment(2)).unwrap();
     let cache = fixture.open().unwrap();
@@ -184,10 +184,10 @@ fn a_damaged_segment_is_kept_aside_when_its_samples_are_settled() {
 
 #[test]
 fn a_missing_segment_is_noticed_wherever_it_was() {
-    let last = Fixture::new(200).newest();
+    let last = JournalFixture::new(200).newest();
     assert!(last > 3);
     for number in 1..=last {
-        let fixture = Fixture::new(200);
+        let fixture = JournalFixture::new(200);
         std::fs::remove_file(fixture.segment(number)).unwrap();
         let (replayed, damage) = fixture.replayed();
         assert_eq!(
@@ -204,7 +204,7 @@ fn a_missing_segment_is_noticed_wherever_it_was() {
         let expected = (number < last).then_some(27 - replayed);
         assert_eq!(damage[0].samples_at_most, expected, "{number}");
     }
-    let fixture = Fixture::new(200);
+    let fixture = JournalFixture::new(200);
     (1..=last).for_each(|number| std::fs::remove_file(fixture.segment(number)).unwrap());
     let (replayed, damage) = fixture.replayed();
     assert_eq!((replayed, damage.len()), (0, 1));
@@ -217,7 +217,7 @@ fn a_missing_segment_is_noticed_wherever_it_was() {
 #[test]
 fn a_segment_under_another_name_is_read_in_its_place() {
     for (from, to) in [(2, 9), (3, 0), (1, 30)] {
-        let fixture = Fixture::new(200);
+        let fixture = JournalFixture::new(200);
         std::fs::rename(fixture.segment(from), fixture.segment(to)).unwrap();
         let (replayed, damage) = fixture.replayed();
         assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
@@ -231,7 +231,7 @@ fn a_segment_under_another_name_is_read_in_its_place() {
 
 #[test]
 fn a_copy_of_a_segment_is_read_once() {
-    let fixture = Fixture::new(200);
+    let fixture = JournalFixture::new(200);
     std::fs::copy(fixture.segment(2), fixture.segment(9)).unwrap();
     let (replayed, damage) = fixture.replayed();
     assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
@@ -244,7 +244,7 @@ fn a_copy_of_a_segment_is_read_once() {
 
 #[test]
 fn a_segment_that_was_cut_between_two_records_is_noticed_by_the_next_one() {
-    let fixture = Fixture::new(200);
+    let fixture = JournalFixture::new(200);
     // The tick before the last: the first of the next segment says that it is missing.
     let whole = std::fs::read(fixture.segment(1)).unwrap();
     alter(&fixture.segment(1), |bytes| bytes.truncate(whole.len() - TICK));
@@ -263,7 +263,7 @@ fn the_newest_segment_that_was_cut_is_noticed_by_the_count() {
     for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
         for ticks in 1..=9 {
             for beside in [0, 3] {
-                let fixture = Fixture::with(1 << 20, sync);
+                let fixture = JournalFixture::with(1 << 20, sync);
                 alter(&fixture.segment(1), |bytes| {
                     bytes.truncate(bytes.len() - ticks * TICK + beside);
                 });
@@ -277,7 +277,7 @@ fn the_newest_segment_that_was_cut_is_noticed_by_the_count() {
             }
         }
         // To its head.
-        let fixture = Fixture::with(1 << 20, sync);
+        let fixture = JournalFixture::with(1 << 20, sync);
         alter(&fixture.segment(1), |bytes| bytes.truncate(32));
         let (replayed, damage) = fixture.replayed();
         assert_eq!((replayed, damage.len()), (0, 1), "{damage:?}");
@@ -288,10 +288,10 @@ fn the_newest_segment_that_was_cut_is_noticed_by_the_count() {
 #[test]
 fn after_a_power_cut_only_the_synced_count_is_used() {
     for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
-        let fixture = Fixture::with(1 << 20, sync);
+        let fixture = JournalFixture::with(1 << 20, sync);
         alter(&fixture.count(), |bytes| reboot(bytes));
         assert_eq!(fixture.replayed(), (27, Vec::new()));
-        let fixture = Fixture::with(1 << 20, sync);
+        let fixture = JournalFixture::with(1 << 20, sync);
         alter(&fixture.count(), |bytes| reboot(bytes));
         alter(&fixture.segment(1), |bytes| bytes.truncate(bytes.len() - TICK));
         let (replayed, damage) = fixture.replayed();
@@ -311,14 +311,14 @@ fn an_outdated_or_missing_count_is_no_damage_and_a_damaged_one_is_reported() {
     };
     let changes: [fn(&mut Vec<u8>); 3] = [older, Vec::clear, |bytes| bytes.fill(0)];
     for change in changes {
-        let fixture = Fixture::new(1 << 20);
+        let fixture = JournalFixture::new(1 << 20);
         alter(&fixture.count(), change);
         assert_eq!(fixture.replayed(), (27, Vec::new()));
     }
-    let fixture = Fixture::new(1 << 20);
+    let fixture = JournalFixture::new(1 << 20);
     std::fs::remove_file(fixture.count()).unwrap();
     assert_eq!(fixture.replayed(), (27, Vec::new()));
-    let fixture = Fixture::new(1 << 20);
+    let fixture = JournalFixture::new(1 << 20);
     alter(&fixture.count(), |bytes| bytes[34] ^= 1);
     let (_, damage) = fixture.replayed();
     assert_eq!((damage.len(), damage[0].samples_at_most), (1, Some(0)), "{damage:?}");
@@ -328,7 +328,7 @@ fn an_outdated_or_missing_count_is_no_damage_and_a_damaged_one_is_reported() {
 
 #[test]
 fn names_that_are_damaged_are_taken_from_another_segment_of_that_opening() {
-    let fixture = Fixture::new(200);
+    let fixture = JournalFixture::new(200);
     alter(&fixture.segment(2), |bytes| bytes[60] ^= 1);
     let (replayed, damage) = fixture.replayed();
     assert_eq!((replayed, damage.len()), (27, 1), "{damage:?}");
@@ -337,7 +337,7 @@ fn names_that_are_damaged_are_taken_from_another_segment_of_that_opening() {
 
 #[test]
 fn a_later_format_is_an_error_and_nothing_is_touched() {
-    let fixture = Fixture::new(200);
+    let fixture = JournalFixture::new(200);
     alter(&fixture.segment(2), |bytes| {
         bytes[7] = b'3';
         let sum = crc32fast::hash(&bytes[..12]);
@@ -354,7 +354,7 @@ fn a_later_format_is_an_error_and_nothing_is_touched() {
 
 #[test]
 fn a_missing_or_damaged_marker_is_reported_once_and_written_again() {
-    let fixture = Fixture::new(200);
+    let fixture = JournalFixture::new(200);
     let marker = fixture.journal().join("tsb.journal.marker");
     std::fs::remove_file(&marker).unwrap();
     let (replayed, damage) = fixture.replayed();
