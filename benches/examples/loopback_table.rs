@@ -9,12 +9,12 @@
 
 use std::sync::Arc;
 
-use tsb_bench::loopback::{self, Loopback, Way};
+use tsb_bench::loopback::{self, Loopback};
 use tsb_bench::mix::{self, Mix};
 use tsb_core::Timestamp;
 use tsb_core::time::thread_cpu_ns;
 use tsb_core::wire::Protocol;
-use tsb_run::spec;
+use tsb_run::{Transport, spec};
 use tsb_stores::Store;
 
 /// Ticks with different values, sent repeatedly.
@@ -45,7 +45,14 @@ fn main() {
     }
 }
 
-fn row(protocol: Protocol, over: Way, name: &str, length: usize, store: Option<Arc<dyn Store>>, ticks: &[Vec<f64>]) {
+fn row(
+    protocol: Protocol,
+    over: Transport,
+    name: &str,
+    length: usize,
+    store: Option<Arc<dyn Store>>,
+    ticks: &[Vec<f64>],
+) {
     let mut way = Loopback::open(protocol, over, store, false);
     let mut second = 1_700_000_000;
     // The first tick announces every name and is not counted.

@@ -17,19 +17,18 @@
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 #![expect(clippy::expect_used, reason = "an example may stop with a message")]
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 use tsb_bench::mix::{self, Mix};
 use tsb_core::emit::{Operation, Outcome, Target};
-use tsb_core::net::{Address, DatagramListener, DatagramTarget, EmitOptions, Intake, IntakeSink, ListenOptions};
 use tsb_core::schedule::Slot;
-use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
-use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Protocol, Room, Sink};
+use tsb_core::time::thread_cpu_ns;
+use tsb_core::wire::Protocol;
 use tsb_core::{Batch, Catalog, SeriesId, SeriesKey, Timestamp};
+use tsb_run::loopback::{Loopback, Setup};
+use tsb_run::{Transport, WirePlan};
 
 /// Ticks with different values, sent repeatedly.
 const TICKS: usize = 20;
@@ -167,94 +166,36 @@ fn carried(ticks: &[Vec<f64>], protocol: Protocol) -> Vec<Vec<f64>> {
     ticks
 }
 
-/// Counts what arrives, and the CPU time of the thread that brought it.
-#[derive(Clone, Debug, Default)]
-struct Count {
-    samples: Arc<AtomicU64>,
-    cpu_ns: Arc<AtomicU64>,
-    pending: u64,
-}
-
-impl Count {
-    /// Waits until `until` samples have arrived.
-    fn reaches(&self, until: u64, clock: &dyn Clock) {
-        let (mut seen, mut since) = (0, clock.now());
-        while self.samples.load(Ordering::Acquire) < until {
-            clock.wait_until(clock.now() + 50_000);
-            let now = self.samples.load(Ordering::Acquire);
-            if now != seen {
-                (seen, since) = (now, clock.now());
-            }
-            let is_patient = clock.now() - since < PATIENCE_NS;
-            assert!(is_patient, "{seen} of {until} samples came, and no more");
+/// Waits until `until` samples have arrived.
+fn reaches(loopback: &Loopback, until: u64) {
+    let clock = loopback.clock();
+    let (mut seen, mut since) = (0, clock.now());
+    while loopback.applied() < until {
+        clock.wait_until(clock.now() + 50_000);
+        let now = loopback.applied();
+        if now != seen {
+            (seen, since) = (now, clock.now());
         }
-    }
-}
-
-/// The number of a series in the fleet.
-fn number_of(key: &SeriesKey) -> Option<u32> {
-    let (host, metric) = key.name().split_once(".m")?;
-    let host: usize = host.strip_prefix('h')?.parse().ok()?;
-    Some((host * mix::HOST + metric.parse::<usize>().ok()?) as u32)
-}
-
-impl Sink for Count {
-    fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
-        number_of(key).map(SeriesId).ok_or(NotAdmitted::Undefined)
-    }
-
-    fn batch(&mut self, batch: &Batch<'_>) {
-        self.pending += batch.len() as u64;
-    }
-
-    fn refused(&mut self, why: NotAdmitted, samples: usize) {
-        panic!("{samples} samples were refused: {}", why.reason());
-    }
-
-    fn unannounced(&mut self, samples: usize) {
-        panic!("{samples} samples were never announced");
-    }
-
-    fn malformed(&mut self, problem: &Malformed<'_>) {
-        panic!("{}", problem.what);
-    }
-}
-
-impl IntakeSink for Count {
-    fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
-        self.cpu_ns.store(thread_cpu_ns(), Ordering::Release);
-        self.samples
-            .fetch_add(std::mem::take(&mut self.pending), Ordering::Release);
-        Ok(0)
+        let is_patient = clock.now() - since < PATIENCE_NS;
+        assert!(is_patient, "{seen} of {until} samples came, and no more");
     }
 }
 
 fn measure(case: Case, ticks: &[Vec<f64>], round_ns: u64) -> Figures {
-    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let count = Count::default();
-    let (sink, budget, now, protocol) = (count.clone(), Room::default(), Arc::clone(&clock), case.protocol);
-    let ingest = move |_: &Address| Intake {
-        decoder: protocol.datagram_decoder(Arc::clone(&now), &budget),
-        sink: Box::new(sink.clone()),
+    let setup = Setup {
+        wire: WirePlan {
+            receive_buffer_bytes: Some(64 << 20),
+            gso: case.gso,
+            gro: case.gro,
+            ..WirePlan::default()
+        },
+        ..Setup::new(case.protocol, Transport::Udp)
     };
-    let options = ListenOptions {
-        receive_buffer_bytes: Some(64 << 20),
-        gro: case.gro,
-        ..ListenOptions::default()
-    };
-    let address = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let listener = DatagramListener::bind(&address, options, ingest, Arc::clone(&clock), None).expect("a port");
-    let options = EmitOptions {
-        gso: case.gso,
-        ..EmitOptions::default()
-    };
-    let (catalog, limit) = (catalog(), options.datagram_bytes);
-    let packer = |session| protocol.packer(&catalog, limit, session).expect("plain names");
-    let target = DatagramTarget::connect(listener.address(), options, packer, Arc::clone(&clock), None);
-    let mut target = target.expect("loopback");
+    let loopback = Loopback::open(&setup, catalog(), None).expect("a port");
+    let (mut target, clock) = (loopback.connect().expect("loopback"), Arc::clone(loopback.clock()));
     let mut sent = 0;
     let mut cpu_ns = 0;
-    let arrive = |until: u64| count.reaches(until, &*clock);
+    let arrive = |until: u64| reaches(&loopback, until);
     let mut send = |second: i64, samples_max: u64| {
         let from = sent;
         let until_ns = clock.now() + round_ns;
@@ -276,26 +217,21 @@ fn measure(case: Case, ticks: &[Vec<f64>], round_ns: u64) -> Figures {
             }
         }
         arrive(sent);
-        (
-            std::mem::take(&mut cpu_ns),
-            count.cpu_ns.load(Ordering::Acquire),
-            sent - from,
-        )
+        (std::mem::take(&mut cpu_ns), loopback.ingest_cpu_ns(), sent - from)
     };
     // The first ticks announce every name, and are not counted.
     let (_, receive_from, _) = send(0, 4 * mix::SERIES as u64);
-    let bytes_before = listener.stats().bytes;
-    let datagrams_before = listener.stats().datagrams;
+    let before = loopback.stats();
     let (send_ns, receive_to, samples) = send(0, SAMPLES);
-    let stats = listener.stats();
+    let stats = loopback.stats();
     target.finish();
-    listener.stop();
+    loopback.close().expect("every sample was taken");
     let each = |total: u64| total as f64 / samples as f64;
     Figures {
         send_ns: each(send_ns),
         receive_ns: each(receive_to - receive_from),
-        bytes: each(stats.bytes - bytes_before),
-        per_datagram: 1.0 / each(stats.datagrams - datagrams_before),
+        bytes: each(stats.bytes - before.bytes),
+        per_datagram: 1.0 / each(stats.datagrams - before.datagrams),
     }
 }
 
