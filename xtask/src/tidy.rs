@@ -5,6 +5,7 @@
 
 mod imports;
 mod lexer;
+mod listeners;
 mod manifest;
 mod prose;
 mod raw;
@@ -70,6 +71,7 @@ pub(crate) fn run() -> Result<()> {
 fn all_rules() -> impl Iterator<Item = &'static Rule> {
     [rules::RULES, raw::RULES, prose::RULES, manifest::RULES, imports::RULES]
         .into_iter()
+        .chain([listeners::RULES])
         .flatten()
 }
 
