@@ -14,7 +14,6 @@ use codec::{Decoder, Encoder};
 pub(crate) use answer::{Answer, Part, PartData, touch};
 #[cfg(feature = "sqlite")]
 pub(crate) use answer::{Receiver, merge_overlaps};
-#[cfg(feature = "sqlite")]
 pub(crate) use fold::{Fold, Steps};
 
 /// Maximum number of series in a block: one cache line of a row.
