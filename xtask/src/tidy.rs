@@ -3,6 +3,7 @@
 //! Every rule carries its reason and prints it with the first finding. What a lint
 //! already checks (`unwrap`, function length, `mod.rs`) is not repeated here.
 
+mod house;
 mod imports;
 mod lexer;
 mod manifest;
@@ -68,9 +69,16 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn all_rules() -> impl Iterator<Item = &'static Rule> {
-    [rules::RULES, raw::RULES, prose::RULES, manifest::RULES, imports::RULES]
-        .into_iter()
-        .flatten()
+    [
+        rules::RULES,
+        raw::RULES,
+        prose::RULES,
+        manifest::RULES,
+        imports::RULES,
+        house::RULES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// What to print about a tree, and how many findings there are.
@@ -123,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_finding_is_printed_with_its_place_and_the_reason() {
-        let tree = Tree::of_texts(&[("crates/tsb-core/src/x.rs", "fn x() {}\n")]);
+        let tree = Tree::of_texts(&[
+            ("ARCHITECTURE.md", "## Code map\n| `crates/` | all |\n"),
+            ("crates/tsb-core/src/x.rs", "fn x() {}\n"),
+        ]);
         let (text, findings) = judge(&tree);
         assert_eq!(findings, 1, "{text}");
         assert!(text.contains("crates/tsb-core/src/x.rs:1"), "{text}");
