@@ -1,13 +1,21 @@
-//! Rules about manifests: where versions are stated. Who may depend on whom is in `house`.
+//! Rules about manifests: where versions are stated, and that lints apply. Who may depend on whom is
+//! in `house`.
 
 use super::source::{Source, Tree};
 use super::{Finding, Rule};
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    name: "one version",
-    why: "a dependency is stated once, in the workspace manifest, with its reason",
-    check: one_version,
-}];
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "one version",
+        why: "a dependency is stated once, in the workspace manifest, with its reason",
+        check: one_version,
+    },
+    Rule {
+        name: "lints",
+        why: "house rules that a lint checks are in the workspace manifest; a package that does not take them is checked for none",
+        check: lints,
+    },
+];
 
 /// One entry of a dependency section.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,10 +48,15 @@ pub(super) fn dependencies(manifest: &Source) -> Vec<Entry<'_>> {
     entries
 }
 
-fn one_version(tree: &Tree, found: &mut Vec<Finding>) {
+/// Manifests of the packages of the workspace: the fuzz package is a workspace of its own.
+fn members(tree: &Tree) -> impl Iterator<Item = &Source> {
     let manifests = tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
-    // The fuzz package is a workspace of its own.
-    for manifest in manifests.filter(|manifest| !manifest.text.contains("[workspace]")) {
+    manifests.filter(|manifest| !manifest.text.contains("[workspace]"))
+}
+
+/// Clippy's `multiple_crate_versions` looks at what is built, not at where it is stated.
+fn one_version(tree: &Tree, found: &mut Vec<Finding>) {
+    for manifest in members(tree) {
         for entry in dependencies(manifest) {
             let shared = entry.value == "true" || entry.value.contains("workspace = true");
             if !shared && !entry.name.starts_with("tsb-") {
@@ -54,6 +67,13 @@ fn one_version(tree: &Tree, found: &mut Vec<Finding>) {
                 ));
             }
         }
+    }
+}
+
+/// No lint looks for itself.
+fn lints(tree: &Tree, found: &mut Vec<Finding>) {
+    for manifest in members(tree).filter(|manifest| !manifest.text.contains("\n[lints]\nworkspace = true\n")) {
+        found.push(Finding::new(&manifest.path, 0, "has no [lints] of the workspace"));
     }
 }
 
@@ -75,5 +95,18 @@ mod tests {
             text,
             &["2: serde has a version of its own"],
         );
+    }
+
+    #[test]
+    fn every_package_takes_the_lints() {
+        let path = "crates/a/Cargo.toml";
+        check(
+            "lints",
+            path,
+            "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n",
+            &[],
+        );
+        check("lints", path, "[package]\n", &["0: has no [lints] of the workspace"]);
+        check("lints", path, "[package]\n[workspace]\n", &[]);
     }
 }

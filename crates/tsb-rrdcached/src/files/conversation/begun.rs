@@ -80,7 +80,6 @@ impl Drop for WakeLast {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::mpsc::channel;
     use std::task::Wake;
 
     use tempfile::tempdir;
@@ -94,7 +93,7 @@ mod tests {
     use tsb_stores::parts::lock;
     use tsb_stores::write_cache::WriteCacheOptions;
 
-    struct Bell(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+    struct Bell(std::sync::Mutex<std::sync::mpsc::SyncSender<()>>);
 
     impl Wake for Bell {
         fn wake(self: Arc<Self>) {
@@ -110,7 +109,7 @@ mod tests {
         let cache = FileCache::open(&folder.path().join("base"), FileBounds::of_files(10), &options, clock);
         let cache = Arc::new(cache.unwrap());
         let mut conversation = Conversation::new(Arc::clone(&cache));
-        let (bell, has_rung) = channel();
+        let (bell, has_rung) = sync_channel(16);
         conversation.wake_with(&Waker::from(Arc::new(Bell(bell.into()))));
         let peer = Peer {
             rejected: 0,

@@ -1,7 +1,7 @@
 //! Reads and decodes the log on a thread of its own, while earlier frames are applied.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use rusqlite::params;
@@ -38,7 +38,8 @@ pub(super) fn each(
     mut apply: impl FnMut(&Batch<'_>) -> Result<()>,
 ) -> Result<Read> {
     let (full, filled) = sync_channel(DEPTH);
-    let (empty, emptied) = channel();
+    // Those waiting, one on each side of them.
+    let (empty, emptied) = sync_channel(DEPTH + 2);
     let reader = Reader {
         database,
         series,
@@ -67,13 +68,13 @@ pub(super) fn each(
 
 fn apply_all(
     filled: Receiver<Vec<Piece>>,
-    empty: &Sender<Vec<Piece>>,
+    empty: &SyncSender<Vec<Piece>>,
     apply: &mut impl FnMut(&Batch<'_>) -> Result<()>,
 ) -> Result<()> {
     for parcel in filled {
         parcel.iter().try_for_each(|piece| apply(&piece.batch()))?;
-        // The reader may have ended.
-        let _ = empty.send(parcel);
+        // The reader may have ended, or have enough of them.
+        let _ = empty.try_send(parcel);
     }
     Ok(())
 }
