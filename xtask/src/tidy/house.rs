@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::manifest::{Entry, dependencies};
+use super::manifest::{Entry, dependencies, members};
 use super::rules::has_word;
 use super::source::{Source, Tree};
 use super::{Finding, Rule};
@@ -31,9 +31,9 @@ struct Package<'a> {
     manifest: &'a Source,
 }
 
-/// Every manifest of a package; that of the workspace alone is none.
+/// Every package of the workspace.
 fn packages(tree: &Tree) -> Vec<Package<'_>> {
-    let manifests = tree.files.iter().filter_map(|manifest| {
+    let manifests = members(tree).filter_map(|manifest| {
         let folder = manifest.path.strip_suffix("/Cargo.toml")?;
         let (_, package) = manifest.text.split_once("[package]")?;
         let name = package

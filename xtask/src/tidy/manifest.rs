@@ -15,6 +15,11 @@ pub(super) const RULES: &[Rule] = &[
         why: "house rules that a lint checks are in the workspace manifest; a package that does not take them is checked for none",
         check: lints,
     },
+    Rule {
+        name: "fuzz targets",
+        why: "each reader that the stable fuzzer knows is a target of cargo-fuzz, too, which follows what code an input reaches",
+        check: fuzz_targets,
+    },
 ];
 
 /// One entry of a dependency section.
@@ -49,7 +54,7 @@ pub(super) fn dependencies(manifest: &Source) -> Vec<Entry<'_>> {
 }
 
 /// Manifests of the packages of the workspace: the fuzz package is a workspace of its own.
-fn members(tree: &Tree) -> impl Iterator<Item = &Source> {
+pub(super) fn members(tree: &Tree) -> impl Iterator<Item = &Source> {
     let manifests = tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
     manifests.filter(|manifest| !manifest.text.contains("[workspace]"))
 }
@@ -77,9 +82,30 @@ fn lints(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
+/// Whether each entry in the list of the stable fuzzer has a binary in `fuzz`.
+fn fuzz_targets(tree: &Tree, found: &mut Vec<Finding>) {
+    let targets = tree.file("crates/tsb-core/examples/fuzz/targets.rs");
+    let manifest = tree.file("fuzz/Cargo.toml").map_or("", |manifest| &manifest.text);
+    for (index, line) in targets.into_iter().flat_map(|list| list.text.lines().enumerate()) {
+        let name = line
+            .trim()
+            .strip_prefix("name: \"")
+            .and_then(|rest| rest.strip_suffix("\","));
+        if let Some(name) = name.filter(|name| !manifest.contains(&format!("[[bin]]\nname = \"{name}\"\n"))) {
+            let path = "crates/tsb-core/examples/fuzz/targets.rs";
+            found.push(Finding::new(
+                path,
+                index + 1,
+                format!("{name} is no binary of fuzz/Cargo.toml"),
+            ));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::RULES;
+    use crate::tidy::source::Tree;
     use crate::tidy::tests::findings;
 
     fn check(rule: &str, path: &str, text: &str, expected: &[&str]) {
@@ -95,6 +121,17 @@ mod tests {
             text,
             &["2: serde has a version of its own"],
         );
+    }
+
+    #[test]
+    fn a_target_of_the_stable_fuzzer_without_a_binary_is_found() {
+        let list = "    Target {\n        name: \"a\",\n    },\n    Target {\n        name: \"a-b\",\n    },\n";
+        let path = "crates/tsb-core/examples/fuzz/targets.rs";
+        let tree = Tree::of_texts(&[(path, list), ("fuzz/Cargo.toml", "[[bin]]\nname = \"a-b\"\n")]);
+        let mut found = Vec::new();
+        super::fuzz_targets(&tree, &mut found);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, [format!("{path}:2: a is no binary of fuzz/Cargo.toml")]);
     }
 
     #[test]
