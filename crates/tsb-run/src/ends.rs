@@ -20,6 +20,7 @@ use tsb_core::verdict::Verdict;
 
 /// The program version and machine, which every report starts with.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Written {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,

@@ -6,6 +6,7 @@ use std::fs;
 
 /// A place on this machine where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Listening {
     /// A TCP port.
     Port(u16),

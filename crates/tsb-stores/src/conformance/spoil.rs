@@ -66,6 +66,7 @@ impl SpoilKind {
 
 /// One damage: its kind and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Spoiled {
     /// The kind.
     pub kind: SpoilKind,
