@@ -1,8 +1,9 @@
 //! The house rules that a program can check: `cargo xtask tidy`.
 //!
-//! Every rule carries its reason and prints it with the first finding. What a lint
-//! already checks (`unwrap`, function length, `mod.rs`) is not repeated here.
+//! Every rule carries its reason and prints it with the first finding. What a lint already checks
+//! (printing, clocks, unbounded channels, stubs) is not repeated here.
 
+mod house;
 mod imports;
 mod lexer;
 mod listeners;
@@ -78,6 +79,7 @@ fn all_rules() -> impl Iterator<Item = &'static Rule> {
         imports::RULES,
         listeners::RULES,
         names::RULES,
+        house::RULES,
     ]
     .into_iter()
     .flatten()
@@ -133,7 +135,10 @@ mod tests {
 
     #[test]
     fn a_finding_is_printed_with_its_place_and_the_reason() {
-        let tree = Tree::of_texts(&[("crates/tsb-core/src/x.rs", "fn x() {}\n")]);
+        let tree = Tree::of_texts(&[
+            ("ARCHITECTURE.md", "## Code map\n| `crates/` | all |\n"),
+            ("crates/tsb-core/src/x.rs", "fn x() {}\n"),
+        ]);
         let (text, findings) = judge(&tree);
         assert_eq!(findings, 1, "{text}");
         assert!(text.contains("crates/tsb-core/src/x.rs:1"), "{text}");

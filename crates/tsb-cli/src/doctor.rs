@@ -13,7 +13,7 @@ mod table;
 use std::path::Path;
 
 use tsb_core::report::Written;
-use tsb_core::report::examination::{Examination, ExaminationPlan, Finding, Level};
+use tsb_core::report::examination::{Examination, ExaminationPlan, Level, MachineFinding};
 use tsb_core::resource::{Machine, Steal};
 
 use crate::args::{DoctorArgs, DocumentFormat};
@@ -42,7 +42,7 @@ pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
 }
 
 /// Examines this machine and the disk that `dir` is on. Takes about a second.
-pub fn examine(dir: &Path) -> Vec<Finding> {
+pub fn examine(dir: &Path) -> Vec<MachineFinding> {
     let noise = Steal::read();
     let machine = Machine::examine();
     let mut findings = vec![build(machine.debug_build)];
@@ -54,10 +54,10 @@ pub fn examine(dir: &Path) -> Vec<Finding> {
     findings
 }
 
-fn build(is_debug: bool) -> Finding {
+fn build(is_debug: bool) -> MachineFinding {
     let value = if is_debug { "debug" } else { "release" };
     let meaning = "a debug build is many times slower than what is to be measured";
-    Finding::ok("build", value, meaning).advise_if(is_debug, Level::Bad, "build with --release")
+    MachineFinding::ok("build", value, meaning).advise_if(is_debug, Level::Bad, "build with --release")
 }
 
 /// The contents of a kernel file, without the last line feed.

@@ -251,7 +251,7 @@ fn a_server_that_never_answers_is_given_up_in_time() {
 fn a_stop_ends_the_wait_for_a_server() {
     for scheme in ["kairosdb-json+http", "graphite+tcp"] {
         // Without the signal it would wait for a minute, or half of one behind its last byte.
-        let (accepted, has_come) = std::sync::mpsc::channel();
+        let (accepted, has_come) = std::sync::mpsc::sync_channel(1);
         let address = server(move |connection| {
             accepted.send(()).unwrap();
             mute(connection);

@@ -42,6 +42,7 @@ pub const BEYOND_MIN: u64 = 10;
 /// beyond it is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Summary {
     /// Number of operations.
     pub count: u64,

@@ -19,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Counter {
     /// Due by the schedule.
     Due,
@@ -131,6 +132,7 @@ impl fmt::Display for Counter {
 
 /// An equation: the left count is the sum of the right ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Equation {
     /// The count on the left side.
     pub whole: Counter,
@@ -177,6 +179,7 @@ pub const EQUATIONS: [Equation; 5] = [
 
 /// An equation that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The equation.
     pub equation: Equation,

@@ -118,6 +118,7 @@ pub enum ScheduleError {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
 pub enum Schedule {
     /// Closed loop: each operation starts when the one before is done, so a slow store receives
     /// less load. It measures a ceiling and not a response time, which the report states. Text:

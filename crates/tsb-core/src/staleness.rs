@@ -88,6 +88,7 @@ impl Staleness {
 /// Staleness for the report, in milliseconds of real time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StalenessSummary {
     /// Median over all (series, moment) pairs.
     pub p50_ms: f64,

@@ -39,6 +39,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// An estimate with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
@@ -73,6 +74,7 @@ pub fn mean(values: &[f64]) -> Option<Estimate> {
 /// The ratio of `b` to `a`, from pairs measured in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Ratio {
     /// The geometric mean of `b / a`.
     pub ratio: f64,

@@ -127,6 +127,7 @@ impl Clock for MonotonicClock {
         Timestamp(since_epoch.as_nanos() as i64)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn wait_until(&self, due: u64) {
         loop {
             let now = self.now();

@@ -38,6 +38,7 @@ pub const NOISE_SHARE_MAX: f64 = 0.02;
 /// The possible verdicts, in the order in which they are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
+#[non_exhaustive]
 pub enum Status {
     /// The ledger is unbalanced, or acknowledged data is lost or altered.
     Invalid,

@@ -66,6 +66,7 @@ pub struct Scope<'a> {
 
 /// The result of an audit.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Audit {
     /// Samples that were sent, as counted by generating them again.
     pub sent: u64,

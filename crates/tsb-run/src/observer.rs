@@ -42,6 +42,7 @@ impl Observer for Nobody {}
 
 /// A message for the user who watches a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Message<'a> {
     /// What the run is doing. [`Observer::phase`] or [`Observer::interval`] carries the same:
     /// this is for observers that print lines.
@@ -107,6 +108,7 @@ pub struct Subject {
 
 /// A snapshot of a run's counters.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Progress {
     /// Time since sending began, in nanoseconds.
     pub elapsed_ns: u64,

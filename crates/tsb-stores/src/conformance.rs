@@ -75,6 +75,7 @@ pub(crate) struct Case {
 
 /// When a check is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Tier {
     /// By default: it takes milliseconds, or up to two seconds on a store that syncs.
     Usual,
@@ -84,6 +85,7 @@ pub enum Tier {
 
 /// The result of a check that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CheckOutcome {
     /// The clause holds.
     Holds,

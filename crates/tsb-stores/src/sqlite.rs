@@ -37,6 +37,7 @@ use crate::store::Store;
 
 /// How samples are stored in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// A log of ticks, and rows of series made from it.
     #[default]
@@ -49,6 +50,7 @@ pub enum Layout {
 
 /// When accepted samples are committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Commit {
     /// With every write, before it returns.
     #[default]
@@ -60,6 +62,7 @@ pub enum Commit {
 
 /// SQLite's `synchronous` setting: what a commit waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Synchronous {
     /// The operating system has the commit.
     Normal,

@@ -317,6 +317,7 @@ pub enum Exactness {
 
 /// What happens to a sample that has the timestamp of another one, or is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnConflict {
     /// It is accepted; of two with one timestamp, the later write wins.
     Accepted,

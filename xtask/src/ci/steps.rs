@@ -54,6 +54,8 @@ const fn long(name: &'static str, run: fn() -> Result<Outcome>) -> Step {
 
 fn fmt() -> Result<Outcome> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    // A workspace of its own.
+    run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
     Ok(Outcome::PASSED)
 }
 

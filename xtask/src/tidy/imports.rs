@@ -34,6 +34,7 @@ struct Import {
     name: String,
 }
 
+/// No lint looks at more than one file.
 fn circles(tree: &Tree, found: &mut Vec<Finding>) {
     for package in packages(tree) {
         for circle in long_circles(&package.graph()) {

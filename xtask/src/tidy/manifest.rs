@@ -1,66 +1,38 @@
-//! Rules about manifests: who may depend on whom.
+//! Rules about manifests: where versions are stated, and that lints apply. Who may depend on whom is
+//! in `house`.
 
 use super::source::{Source, Tree};
 use super::{Finding, Rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        name: "direction",
-        why: "imports run one way, tsb-cli and tsb-bench -> tsb-run -> tsb-remote and tsb-rrdcached -> tsb-stores -> tsb-core, so that each can be embedded without those that use it",
-        check: direction,
-    },
-    Rule {
         name: "one version",
         why: "a dependency is stated once, in the workspace manifest, with its reason",
         check: one_version,
     },
-];
-
-/// Each package and those of ours that it may import.
-const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("crates/tsb-core", &[]),
-    ("crates/tsb-rrd", &[]),
-    ("crates/tsb-librrd", &[]),
-    ("crates/tsb-stores", &["tsb-core", "tsb-rrd", "tsb-librrd"]),
-    (
-        "crates/tsb-rrdcached",
-        &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-librrd"],
-    ),
-    ("crates/tsb-remote", &["tsb-core", "tsb-stores"]),
-    (
-        "crates/tsb-run",
-        &["tsb-core", "tsb-stores", "tsb-rrdcached", "tsb-remote"],
-    ),
-    (
-        "crates/tsb-cli",
-        &["tsb-core", "tsb-stores", "tsb-rrd", "tsb-rrdcached", "tsb-run"],
-    ),
-    (
-        "benches",
-        &[
-            "tsb-core",
-            "tsb-stores",
-            "tsb-rrd",
-            "tsb-librrd",
-            "tsb-rrdcached",
-            "tsb-run",
-        ],
-    ),
-    ("examples/own-database", &["tsb-core", "tsb-stores", "tsb-run"]),
-    ("xtask", &[]),
+    Rule {
+        name: "lints",
+        why: "house rules that a lint checks are in the workspace manifest; a package that does not take them is checked for none",
+        check: lints,
+    },
+    Rule {
+        name: "fuzz targets",
+        why: "each reader that the stable fuzzer knows is a target of cargo-fuzz, too, which follows what code an input reaches",
+        check: fuzz_targets,
+    },
 ];
 
 /// One entry of a dependency section.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry<'a> {
+pub(super) struct Entry<'a> {
     // Counted from 1.
-    line: usize,
-    name: &'a str,
-    value: &'a str,
+    pub(super) line: usize,
+    pub(super) name: &'a str,
+    pub(super) value: &'a str,
 }
 
 /// The entries of every `[...dependencies]` section.
-fn dependencies(manifest: &Source) -> Vec<Entry<'_>> {
+pub(super) fn dependencies(manifest: &Source) -> Vec<Entry<'_>> {
     let mut entries = Vec::new();
     let mut inside = false;
     for (index, line) in manifest.text.lines().enumerate() {
@@ -81,33 +53,15 @@ fn dependencies(manifest: &Source) -> Vec<Entry<'_>> {
     entries
 }
 
-fn direction(tree: &Tree, found: &mut Vec<Finding>) {
-    for &(package, allowed) in MAY_IMPORT {
-        let Some(manifest) = tree.file(&format!("{package}/Cargo.toml")) else {
-            continue;
-        };
-        for entry in dependencies(manifest) {
-            let ours = entry.name.starts_with("tsb-");
-            // Dev-dependencies on itself (with other features) are no direction.
-            let itself = package.ends_with(entry.name);
-            if ours && !itself && !allowed.contains(&entry.name) {
-                found.push(Finding::new(
-                    &manifest.path,
-                    entry.line,
-                    format!("{package} imports {}", entry.name),
-                ));
-            }
-        }
-    }
+/// Manifests of the packages of the workspace: the fuzz package is a workspace of its own.
+pub(super) fn members(tree: &Tree) -> impl Iterator<Item = &Source> {
+    let manifests = tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+    manifests.filter(|manifest| !manifest.text.contains("[workspace]"))
 }
 
+/// Clippy's `multiple_crate_versions` looks at what is built, not at where it is stated.
 fn one_version(tree: &Tree, found: &mut Vec<Finding>) {
-    let members = MAY_IMPORT.iter().map(|(package, _)| format!("{package}/Cargo.toml"));
-    for manifest in members.filter_map(|path| tree.file(&path)) {
-        // The fuzz package is a workspace of its own.
-        if manifest.text.contains("[workspace]") {
-            continue;
-        }
+    for manifest in members(tree) {
         for entry in dependencies(manifest) {
             let shared = entry.value == "true" || entry.value.contains("workspace = true");
             if !shared && !entry.name.starts_with("tsb-") {
@@ -121,28 +75,41 @@ fn one_version(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
+/// No lint looks for itself.
+fn lints(tree: &Tree, found: &mut Vec<Finding>) {
+    for manifest in members(tree).filter(|manifest| !manifest.text.contains("\n[lints]\nworkspace = true\n")) {
+        found.push(Finding::new(&manifest.path, 0, "has no [lints] of the workspace"));
+    }
+}
+
+/// Whether each entry in the list of the stable fuzzer has a binary in `fuzz`.
+fn fuzz_targets(tree: &Tree, found: &mut Vec<Finding>) {
+    let targets = tree.file("crates/tsb-core/examples/fuzz/targets.rs");
+    let manifest = tree.file("fuzz/Cargo.toml").map_or("", |manifest| &manifest.text);
+    for (index, line) in targets.into_iter().flat_map(|list| list.text.lines().enumerate()) {
+        let name = line
+            .trim()
+            .strip_prefix("name: \"")
+            .and_then(|rest| rest.strip_suffix("\","));
+        if let Some(name) = name.filter(|name| !manifest.contains(&format!("[[bin]]\nname = \"{name}\"\n"))) {
+            let path = "crates/tsb-core/examples/fuzz/targets.rs";
+            found.push(Finding::new(
+                path,
+                index + 1,
+                format!("{name} is no binary of fuzz/Cargo.toml"),
+            ));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::RULES;
+    use crate::tidy::source::Tree;
     use crate::tidy::tests::findings;
 
     fn check(rule: &str, path: &str, text: &str, expected: &[&str]) {
         assert_eq!(findings(RULES, rule, path, text), expected, "{rule} on {path}:\n{text}");
-    }
-
-    #[test]
-    fn imports_run_one_way() {
-        let text = "[dependencies]\ntsb-stores.workspace = true\n";
-        check(
-            "direction",
-            "crates/tsb-core/Cargo.toml",
-            text,
-            &["2: crates/tsb-core imports tsb-stores"],
-        );
-        check("direction", "crates/tsb-cli/Cargo.toml", text, &[]);
-        let text = "[dev-dependencies]\ntsb-core = { workspace = true, features = [\"net\"] }\n";
-        check("direction", "xtask/Cargo.toml", text, &["2: xtask imports tsb-core"]);
-        check("direction", "crates/tsb-core/Cargo.toml", text, &[]);
     }
 
     #[test]
@@ -154,5 +121,29 @@ mod tests {
             text,
             &["2: serde has a version of its own"],
         );
+    }
+
+    #[test]
+    fn a_target_of_the_stable_fuzzer_without_a_binary_is_found() {
+        let list = "    Target {\n        name: \"a\",\n    },\n    Target {\n        name: \"a-b\",\n    },\n";
+        let path = "crates/tsb-core/examples/fuzz/targets.rs";
+        let tree = Tree::of_texts(&[(path, list), ("fuzz/Cargo.toml", "[[bin]]\nname = \"a-b\"\n")]);
+        let mut found = Vec::new();
+        super::fuzz_targets(&tree, &mut found);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, [format!("{path}:2: a is no binary of fuzz/Cargo.toml")]);
+    }
+
+    #[test]
+    fn every_package_takes_the_lints() {
+        let path = "crates/a/Cargo.toml";
+        check(
+            "lints",
+            path,
+            "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n",
+            &[],
+        );
+        check("lints", path, "[package]\n", &["0: has no [lints] of the workspace"]);
+        check("lints", path, "[package]\n[workspace]\n", &[]);
     }
 }

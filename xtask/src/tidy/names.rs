@@ -33,16 +33,10 @@ const SHARED: &[(&str, &str, &str)] = &[
         "Order",
         "how codecs and how drivers batch a tick; two tables that never meet",
     ),
-    ("benches", "Way", "sockets of one table, methods of another"),
     (
         "crates/tsb-core",
         "Column",
         "a series of a recording, and one that a generator advances",
-    ),
-    (
-        "crates/tsb-core",
-        "Cursor",
-        "public over a schedule; the other reads bytes of a trace",
     ),
     (
         "crates/tsb-core",
@@ -129,16 +123,6 @@ const SHARED: &[(&str, &str, &str)] = &[
         "crates/tsb-core",
         "Verdict",
         "of a run; the other is what an HTTP answer says",
-    ),
-    (
-        "crates/tsb-librrd",
-        "Creation",
-        "the safe form, and the one with pointers",
-    ),
-    (
-        "crates/tsb-rrd",
-        "Stage",
-        "of a file that is read ahead, and a staging buffer",
     ),
 ];
 

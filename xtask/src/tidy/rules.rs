@@ -1,4 +1,5 @@
-//! Rules about Rust files.
+//! Rules about Rust files. What a lint sees as well is left to the lint; each rule says which comes
+//! nearest, and what it misses.
 
 use super::lexer::{Line, item_end};
 use super::source::{Source, Tree};
@@ -29,18 +30,13 @@ pub(super) const RULES: &[Rule] = &[
         check: runtime,
     },
     Rule {
-        name: "printing",
-        why: "printing, exit and environment variables belong to tsb-cli and xtask; a library that does them cannot be embedded",
-        check: printing,
-    },
-    Rule {
-        name: "clock",
-        why: "time comes from tsb_core::time::Clock, so that every measurement can run in virtual time",
-        check: clock,
+        name: "environment",
+        why: "environment variables and arguments belong to tsb-cli and xtask; a library that reads them cannot be embedded",
+        check: environment,
     },
     Rule {
         name: "sleep",
-        why: "only the clock sleeps, and no test does: a test that waits for time to pass fails on a busy machine",
+        why: "no test sleeps: one that waits for time to pass fails on a busy machine",
         check: sleep,
     },
     Rule {
@@ -50,18 +46,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "unfinished",
-        why: "what is not done is an issue, not a comment, a stub or an ignored test",
+        why: "what is not done is an issue, not a comment or an ignored test",
         check: unfinished,
     },
     Rule {
         name: "store trait",
         why: "Store has no default methods, so that a wrapper that forgets one does not compile",
         check: store_trait,
-    },
-    Rule {
-        name: "bounded",
-        why: "every queue has a bound, or a slow consumer becomes unbounded memory",
-        check: bounded,
     },
     Rule {
         name: "global",
@@ -96,6 +87,7 @@ fn forbid(tree: &Tree, words: &[&str], allowed: impl Fn(&Source) -> bool, found:
     }
 }
 
+/// Clippy's `missing_docs_in_private_items` asks for a head, too, but for every private item with it.
 fn file_head(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.rust() {
         let first = file.text.lines().next().unwrap_or_default();
@@ -111,6 +103,7 @@ fn file_head(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
+/// Clippy's `non_ascii_literal` and the compiler's `non_ascii_idents` see neither comments nor manifests.
 fn ascii(tree: &Tree, found: &mut Vec<Finding>) {
     let files = tree.files.iter();
     for file in files.filter(|file| file.is_rust() || file.has_extension("toml")) {
@@ -125,6 +118,7 @@ fn ascii(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
+/// Clippy counts the lines of functions, not of files.
 fn file_length(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.rust().filter(|file| !file.is_test_file()) {
         let length = file.lines.iter().filter(|line| !line.is_test).count();
@@ -137,6 +131,7 @@ fn file_length(tree: &Tree, found: &mut Vec<Finding>) {
 /// What speaks to servers by libraries that are asynchronous, behind the bridge.
 const CLIENTS: &str = "crates/tsb-remote/src/";
 
+/// Clippy's `disallowed_types` has no place where a type is allowed.
 fn runtime(tree: &Tree, found: &mut Vec<Finding>) {
     let allowed = |file: &Source| {
         file.path.starts_with("crates/tsb-cli/")
@@ -147,53 +142,28 @@ fn runtime(tree: &Tree, found: &mut Vec<Finding>) {
     forbid(tree, &["tokio"], allowed, found);
 }
 
-fn may_print(file: &Source) -> bool {
+fn may_read_environment(file: &Source) -> bool {
     file.path.starts_with("crates/tsb-cli/") || file.path.starts_with("xtask/")
 }
 
-fn printing(tree: &Tree, found: &mut Vec<Finding>) {
-    let words = [
-        "println!",
-        "print!",
-        "eprintln!",
-        "eprint!",
-        "process::exit",
-        "std::env",
-        "env::var",
-        "env::args",
-    ];
-    for file in tree.rust().filter(|file| !may_print(file)) {
-        for (number, line) in file.library_lines() {
-            for word in words.iter().filter(|&&word| starts_word(&line.code, word)) {
-                found.push(Finding::new(&file.path, number, *word));
-            }
-        }
-    }
+/// Clippy's `disallowed_methods` has no place where a method is allowed, and tests, examples and
+/// programs read the environment.
+fn environment(tree: &Tree, found: &mut Vec<Finding>) {
+    forbid(
+        tree,
+        &["std::env", "env::var", "env::args"],
+        may_read_environment,
+        found,
+    );
 }
 
-/// Whether `what` stands in `text` with no identifier character before it.
-fn starts_word(text: &str, what: &str) -> bool {
-    text.match_indices(what).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
-    })
-}
-
-fn clock(tree: &Tree, found: &mut Vec<Finding>) {
-    let words = ["Instant::now", "SystemTime::now"];
-    let allowed = |file: &Source| file.path == "crates/tsb-core/src/time.rs" || file.path == "xtask/src/shell.rs";
-    forbid(tree, &words, allowed, found);
-}
-
+/// Clippy's `disallowed_methods` finds sleeping threads anywhere; it cannot tell a test from a task,
+/// which may pause on the runtime's timer.
 fn sleep(tree: &Tree, found: &mut Vec<Finding>) {
-    // The pacing table compares our clock with a bare sleep.
-    let allowed = ["crates/tsb-core/src/time.rs", "benches/examples/pacing.rs"];
-    for file in tree.rust().filter(|file| !allowed.contains(&file.path.as_str())) {
+    for file in tree.rust() {
         for (index, line) in file.lines.iter().enumerate() {
-            // A task may pause on the runtime's timer; a test may not.
             let is_test = line.is_test || file.is_test_file();
-            let waits = has_word(&line.code, "thread::sleep") || (is_test && has_word(&line.code, "time::sleep"));
-            if waits {
+            if is_test && has_word(&line.code, "time::sleep") {
                 found.push(Finding::new(&file.path, index + 1, "sleeps"));
             }
         }
@@ -253,6 +223,7 @@ fn asserting<'a>(functions: &[Function<'a>]) -> Vec<&'a str> {
     }
 }
 
+/// No lint looks for a test that asserts nothing.
 fn assertion(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.rust() {
         let is_test = |line: &Line| {
@@ -279,6 +250,8 @@ fn assertion(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
+/// Clippy's `todo` and `unimplemented` find stubs, and `ignore_without_reason` lets a reason pass; no
+/// lint reads comments.
 fn unfinished(tree: &Tree, found: &mut Vec<Finding>) {
     let notes = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
     for file in tree.rust() {
@@ -286,15 +259,14 @@ fn unfinished(tree: &Tree, found: &mut Vec<Finding>) {
             for note in notes.iter().filter(|&&note| has_word(&line.comment, note)) {
                 found.push(Finding::new(&file.path, index + 1, *note));
             }
-            for stub in ["todo!", "unimplemented!", "#[ignore"] {
-                if line.code.contains(stub) {
-                    found.push(Finding::new(&file.path, index + 1, stub));
-                }
+            if line.code.contains("#[ignore") {
+                found.push(Finding::new(&file.path, index + 1, "#[ignore"));
             }
         }
     }
 }
 
+/// Clippy's `missing_trait_methods` looks at implementations, and would ask for those of `Iterator`, too.
 fn store_trait(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.rust() {
         let starts = file.lines.iter().enumerate();
@@ -317,21 +289,7 @@ fn store_trait(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-fn bounded(tree: &Tree, found: &mut Vec<Finding>) {
-    let words = ["unbounded_channel", "unbounded", "UnboundedSender", "mpsc::channel()"];
-    for file in tree
-        .rust()
-        // The conformance suite is a test, though it is compiled as a library.
-        .filter(|file| !file.path.starts_with("xtask/") && !file.path.contains("/conformance/"))
-    {
-        for (number, line) in file.library_lines() {
-            for word in words.iter().filter(|&&word| starts_word(&line.code, word)) {
-                found.push(Finding::new(&file.path, number, *word));
-            }
-        }
-    }
-}
-
+/// No lint looks for statics that change without `mut`.
 fn global(tree: &Tree, found: &mut Vec<Finding>) {
     let kinds = ["LazyLock", "OnceLock", "OnceCell", "Mutex", "RwLock", "Atomic"];
     for file in tree.rust().filter(|file| file.path.starts_with("crates/")) {
@@ -359,6 +317,7 @@ fn crate_of(path: &str) -> &str {
     &path[..end]
 }
 
+/// The compiler's `unsafe_code` finds each place; it does not count the modules.
 fn unsafe_modules(tree: &Tree, found: &mut Vec<Finding>) {
     let mut first: Vec<(&str, &str)> = Vec::new();
     for file in tree.rust() {

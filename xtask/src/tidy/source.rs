@@ -51,6 +51,7 @@ impl Source {
             || self.path.contains("/examples/")
             || self.path.starts_with("examples/")
             || self.path.starts_with("benches/")
+            || self.path.starts_with("fuzz/")
     }
 
     /// Whether the whole file holds tests.

@@ -3,7 +3,7 @@
 use tsb_core::resource::Machine;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 
-use super::{Finding, Level};
+use super::{Level, MachineFinding};
 use tsb_run::units::nanos;
 
 /// A more expensive reading is a system call, or nearly.
@@ -21,7 +21,7 @@ const LAG_P50_NS_MAX: u64 = 2_000;
 /// Largest lag at the 0.9 quantile: a tenth of an interval of 100 ms.
 const LAG_P90_NS_MAX: u64 = 10_000_000;
 
-pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
+pub(super) fn examine(machine: &Machine) -> Vec<MachineFinding> {
     let clock = MonotonicClock::new();
     vec![
         judge_source(machine.clock_source.as_deref(), read_cost(&clock)),
@@ -40,10 +40,10 @@ fn read_cost(clock: &dyn Clock) -> u64 {
     (thread_cpu_ns() - before) / READS
 }
 
-fn judge_source(source: Option<&str>, cost_ns: u64) -> Finding {
+fn judge_source(source: Option<&str>, cost_ns: u64) -> MachineFinding {
     let value = format!("{}, {} per reading", source.unwrap_or("unknown source"), nanos(cost_ns));
     let meaning = "every operation reads the clock; a slow clock adds to every time that is measured";
-    Finding::ok("clock", value, meaning).advise_if(
+    MachineFinding::ok("clock", value, meaning).advise_if(
         cost_ns > READ_NS_MAX,
         Level::Warn,
         "a clock source that needs no system call (tsc, kvm-clock, arch_sys_counter); see the kernel's boot messages for why it was rejected",
@@ -63,10 +63,10 @@ fn pacing(clock: &dyn Clock) -> Vec<u64> {
     lags
 }
 
-fn judge_pacing(sorted_lags: &[u64]) -> Finding {
+fn judge_pacing(sorted_lags: &[u64]) -> MachineFinding {
     let at = |share: usize| sorted_lags.get((sorted_lags.len() * share / 100).min(sorted_lags.len().saturating_sub(1)));
     let (Some(&p50), Some(&p90), Some(&max)) = (at(50), at(90), sorted_lags.last()) else {
-        return Finding::unknown("pacing", "nothing was timed");
+        return MachineFinding::unknown("pacing", "nothing was timed");
     };
     let value = format!(
         "lag p50 {}, p90 {}, max {} of {} waits",
@@ -76,7 +76,7 @@ fn judge_pacing(sorted_lags: &[u64]) -> Finding {
         sorted_lags.len()
     );
     let meaning = "how late the emitter would start its operations here; lag is part of response time";
-    Finding::ok("pacing", value, meaning).advise_if(
+    MachineFinding::ok("pacing", value, meaning).advise_if(
         p50 > LAG_P50_NS_MAX || p90 > LAG_P90_NS_MAX,
         Level::Warn,
         "stop what else runs on these cores; lag is printed in every report, so such a run is not wrong, only noisier",

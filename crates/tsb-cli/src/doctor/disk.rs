@@ -7,7 +7,7 @@ use std::path::Path;
 use tsb_core::proc::file_system;
 use tsb_core::time::{Clock, MonotonicClock};
 
-use super::{Finding, Level, bytes};
+use super::{Level, MachineFinding, bytes};
 use tsb_run::units::nanos;
 
 /// Number of timed syncs.
@@ -22,7 +22,7 @@ const SYNC_NS_MAX: u64 = 20_000_000;
 /// A disk with less free space may fill up during a run.
 const FREE_BYTES_MIN: u64 = 5 << 30;
 
-pub(super) fn examine(dir: &Path) -> Vec<Finding> {
+pub(super) fn examine(dir: &Path) -> Vec<MachineFinding> {
     let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     let kind = file_system(&real);
     vec![
@@ -36,14 +36,14 @@ pub(super) fn examine(dir: &Path) -> Vec<Finding> {
     ]
 }
 
-fn judge_file_system(kind: Option<&str>) -> Finding {
+fn judge_file_system(kind: Option<&str>) -> MachineFinding {
     let Some(kind) = kind else {
-        return Finding::unknown("file system", "/proc/self/mountinfo");
+        return MachineFinding::unknown("file system", "/proc/self/mountinfo");
     };
     let meaning = "the file system decides what a sync means and what it costs";
     let in_memory = ["tmpfs", "ramfs"].contains(&kind);
     let remote = kind.starts_with("nfs") || ["cifs", "9p", "virtiofs"].contains(&kind) || kind.starts_with("fuse");
-    let finding = Finding::ok("file system", kind, meaning);
+    let finding = MachineFinding::ok("file system", kind, meaning);
     if in_memory {
         return finding.advise(
             Level::Warn,
@@ -57,12 +57,12 @@ fn judge_file_system(kind: Option<&str>) -> Finding {
     )
 }
 
-fn judge_room(free: Option<u64>) -> Finding {
+fn judge_room(free: Option<u64>) -> MachineFinding {
     let Some(free) = free else {
-        return Finding::unknown("disk room", "the directory cannot be examined");
+        return MachineFinding::unknown("disk room", "the directory cannot be examined");
     };
     let meaning = "a store on disk grows for as long as the run lasts";
-    Finding::ok("disk room", bytes(free), meaning).advise_if(
+    MachineFinding::ok("disk room", bytes(free), meaning).advise_if(
         free < FREE_BYTES_MIN,
         Level::Warn,
         "make room or use --dir on another disk",
@@ -97,16 +97,16 @@ fn time_syncs(mut file: File) -> std::io::Result<Vec<u64>> {
     Ok(times)
 }
 
-fn judge_sync(times: std::io::Result<Vec<u64>>) -> Finding {
+fn judge_sync(times: std::io::Result<Vec<u64>>) -> MachineFinding {
     let times = match times {
         Ok(times) => times,
         Err(error) => {
-            let finding = Finding::unknown("disk sync", error);
+            let finding = MachineFinding::unknown("disk sync", error);
             return finding.advise(Level::Warn, "name a directory that can be written to: --dir");
         }
     };
     let (Some(&median), Some(&max)) = (times.get(times.len() / 2), times.last()) else {
-        return Finding::unknown("disk sync", "nothing was timed");
+        return MachineFinding::unknown("disk sync", "nothing was timed");
     };
     let value = format!(
         "p50 {}, max {} of {} syncs of 4 KiB",
@@ -115,7 +115,7 @@ fn judge_sync(times: std::io::Result<Vec<u64>>) -> Finding {
         times.len()
     );
     let meaning = "the least that a commit at durability synced takes on this disk";
-    Finding::ok("disk sync", value, meaning).advise_if(
+    MachineFinding::ok("disk sync", value, meaning).advise_if(
         median > SYNC_NS_MAX,
         Level::Warn,
         "commit in groups, or use a faster disk: such a disk allows fewer than 50 commits a second",

@@ -4,7 +4,7 @@ use rustix::process::{Resource, getrlimit};
 use tsb_core::proc::network_setting;
 use tsb_core::resource::Machine;
 
-use super::{Finding, Level, bytes};
+use super::{Level, MachineFinding, bytes};
 
 /// A smaller receive buffer loses datagrams of a burst.
 const SOCKET_BYTES_MIN: u64 = 4 << 20;
@@ -12,7 +12,7 @@ const SOCKET_BYTES_MIN: u64 = 4 << 20;
 /// Enough for connections, files and a few more.
 const FILES_MIN: u64 = 4_096;
 
-pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
+pub(super) fn examine(machine: &Machine) -> Vec<MachineFinding> {
     vec![
         judge_cpu_quota(machine.cgroup_cores),
         judge_memory_limit(machine.cgroup_memory_bytes),
@@ -22,32 +22,32 @@ pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     ]
 }
 
-fn judge_cpu_quota(cores: Option<f64>) -> Finding {
+fn judge_cpu_quota(cores: Option<f64>) -> MachineFinding {
     let meaning = "a control group with a quota stops its threads until the next period begins, which looks like a stall of the store";
     let value = cores.map_or_else(|| "none".to_owned(), |cores| format!("{cores:.2} cores"));
-    Finding::ok("cpu quota", value, meaning).advise_if(
+    MachineFinding::ok("cpu quota", value, meaning).advise_if(
         cores.is_some(),
         Level::Warn,
         "run without a CPU quota, or pin the group to whole cores instead",
     )
 }
 
-fn judge_memory_limit(limit: Option<u64>) -> Finding {
+fn judge_memory_limit(limit: Option<u64>) -> MachineFinding {
     let meaning = "a program that exceeds the limit of its control group is killed, without a report";
     let Some(limit) = limit else {
-        return Finding::ok("memory limit", "none", meaning);
+        return MachineFinding::ok("memory limit", "none", meaning);
     };
     let advice = format!("give a memory store a bound below it: memory:?max_bytes={}", limit / 2);
-    Finding::ok("memory limit", bytes(limit), meaning).advise(Level::Warn, advice)
+    MachineFinding::ok("memory limit", bytes(limit), meaning).advise(Level::Warn, advice)
 }
 
-fn judge_sockets(name: &'static str, limit: Option<u64>, setting: &str) -> Finding {
+fn judge_sockets(name: &'static str, limit: Option<u64>, setting: &str) -> MachineFinding {
     let Some(limit) = limit else {
-        return Finding::unknown(name, setting);
+        return MachineFinding::unknown(name, setting);
     };
     let meaning =
         "the largest buffer that a socket may ask for; a burst that does not fit waits (TCP) or is lost (UDP)";
-    let finding = Finding::ok(name, format!("at most {}", bytes(limit)), meaning);
+    let finding = MachineFinding::ok(name, format!("at most {}", bytes(limit)), meaning);
     if limit >= SOCKET_BYTES_MIN {
         return finding;
     }
@@ -58,12 +58,12 @@ fn judge_sockets(name: &'static str, limit: Option<u64>, setting: &str) -> Findi
 }
 
 /// `None` is no limit.
-fn judge_files(limit: Option<u64>) -> Finding {
+fn judge_files(limit: Option<u64>) -> MachineFinding {
     let meaning = "each connection and each open file of a store takes one";
     let Some(limit) = limit else {
-        return Finding::ok("open files", "no limit", meaning);
+        return MachineFinding::ok("open files", "no limit", meaning);
     };
-    Finding::ok("open files", format!("at most {limit}"), meaning).advise_if(
+    MachineFinding::ok("open files", format!("at most {limit}"), meaning).advise_if(
         limit < FILES_MIN,
         Level::Warn,
         "ulimit -n 65536, before runs with many connections or with one file per series",

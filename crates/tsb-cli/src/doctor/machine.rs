@@ -4,9 +4,9 @@ use tsb_core::proc::{self, Memory};
 use tsb_core::resource::{Machine, Steal};
 use tsb_core::verdict::NOISE_SHARE_MAX;
 
-use super::{Finding, Level, bytes, read};
+use super::{Level, MachineFinding, bytes, read};
 
-pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
+pub(super) fn examine(machine: &Machine) -> Vec<MachineFinding> {
     let model = machine.cpu.as_deref().unwrap_or(std::env::consts::ARCH);
     let mut findings = vec![
         judge_cores(machine.cores, model),
@@ -23,51 +23,51 @@ pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-fn judge_cores(cores: usize, model: &str) -> Finding {
+fn judge_cores(cores: usize, model: &str) -> MachineFinding {
     let meaning = "emitter, listener and store each want a core of their own";
-    Finding::ok("cores", format!("{cores} of {model}"), meaning).advise_if(
+    MachineFinding::ok("cores", format!("{cores} of {model}"), meaning).advise_if(
         cores < 2,
         Level::Warn,
         "with one core the generator takes time from the store: give it two, or read CPU-seconds and not rates",
     )
 }
 
-fn judge_governor(name: Option<&str>) -> Finding {
+fn judge_governor(name: Option<&str>) -> MachineFinding {
     let Some(name) = name else {
         let meaning = "clock frequency is not controlled from here, as in most virtual machines";
-        return Finding::ok("governor", "none visible", meaning);
+        return MachineFinding::ok("governor", "none visible", meaning);
     };
     let meaning = "a governor that saves energy changes the clock frequency while a run measures";
-    Finding::ok("governor", name, meaning).advise_if(
+    MachineFinding::ok("governor", name, meaning).advise_if(
         name != "performance",
         Level::Warn,
         "cpupower frequency-set --governor performance, for as long as you measure",
     )
 }
 
-fn judge_load(load: Option<f64>, cores: usize) -> Finding {
+fn judge_load(load: Option<f64>, cores: usize) -> MachineFinding {
     let Some(load) = load else {
-        return Finding::unknown("load", "/proc/loadavg");
+        return MachineFinding::unknown("load", "/proc/loadavg");
     };
     let meaning = "how many threads wanted a core in the last minute, this program's own among them";
-    Finding::ok("load", format!("{load:.2} on {cores} cores"), meaning).advise_if(
+    MachineFinding::ok("load", format!("{load:.2} on {cores} cores"), meaning).advise_if(
         load > cores as f64 / 2.0,
         Level::Warn,
         "wait until other work has ended: it will show as lag and as response time",
     )
 }
 
-fn judge_pressure(kind: &str, share: Option<f64>) -> Finding {
+fn judge_pressure(kind: &str, share: Option<f64>) -> MachineFinding {
     let name = match kind {
         "cpu" => "cpu pressure",
         "memory" => "memory pressure",
         _ => "disk pressure",
     };
     let Some(share) = share else {
-        return Finding::unknown(name, "the kernel keeps no pressure figures");
+        return MachineFinding::unknown(name, "the kernel keeps no pressure figures");
     };
     let meaning = "the share of the last ten seconds in which some task had to wait for it";
-    Finding::ok(name, percent(share), meaning).advise_if(
+    MachineFinding::ok(name, percent(share), meaning).advise_if(
         share > NOISE_SHARE_MAX,
         Level::Warn,
         "something else uses it: a run that has to wait for it is late, and where that is for a CPU its verdict is NOISY",
@@ -80,25 +80,25 @@ fn percent(share: f64) -> String {
 
 /// Judges the CPU time that the hypervisor took since `before`, the beginning of the
 /// examination.
-pub(super) fn steal(before: &Steal) -> Finding {
+pub(super) fn steal(before: &Steal) -> MachineFinding {
     judge_steal(Steal::read().share_since(before))
 }
 
-fn judge_steal(share: Option<f64>) -> Finding {
+fn judge_steal(share: Option<f64>) -> MachineFinding {
     let Some(share) = share else {
-        return Finding::unknown("steal", "/proc/stat");
+        return MachineFinding::unknown("steal", "/proc/stat");
     };
     let meaning = "the share of processor time that the hypervisor gave to other machines while this was examined";
-    Finding::ok("steal", percent(share), meaning).advise_if(
+    MachineFinding::ok("steal", percent(share), meaning).advise_if(
         share > NOISE_SHARE_MAX,
         Level::Warn,
         "measure on a machine with cores of its own, or compare only within interleaved runs",
     )
 }
 
-fn judge_memory(memory: Memory) -> Finding {
+fn judge_memory(memory: Memory) -> MachineFinding {
     let (Some(total), Some(free)) = (memory.total, memory.available) else {
-        return Finding::unknown("memory", "/proc/meminfo");
+        return MachineFinding::unknown("memory", "/proc/meminfo");
     };
     let swapped = memory
         .swap_total
@@ -111,7 +111,7 @@ fn judge_memory(memory: Memory) -> Finding {
         bytes(swapped)
     );
     let meaning = "a store that is swapped out measures the disk";
-    let finding = Finding::ok("memory", value, meaning);
+    let finding = MachineFinding::ok("memory", value, meaning);
     if free < 1 << 30 {
         return finding.advise(
             Level::Warn,
@@ -125,16 +125,16 @@ fn judge_memory(memory: Memory) -> Finding {
     )
 }
 
-fn judge_huge_pages(enabled: Option<&str>) -> Finding {
+fn judge_huge_pages(enabled: Option<&str>) -> MachineFinding {
     let Some(line) = enabled else {
-        return Finding::unknown("huge pages", "no transparent_hugepage");
+        return MachineFinding::unknown("huge pages", "no transparent_hugepage");
     };
     let chosen = line
         .split_whitespace()
         .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     let meaning =
         "huge pages make large stores faster and their resident size coarser; say which when comparing machines";
-    Finding::ok("huge pages", chosen.unwrap_or(line), meaning)
+    MachineFinding::ok("huge pages", chosen.unwrap_or(line), meaning)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Formats findings as text for a terminal.
 
-use super::{Finding, Level};
+use super::{Level, MachineFinding};
 use crate::render::lines::Lines;
 
 /// One line per finding, its advice below it, and counts at the end; wrapped at the width of the
 /// terminal.
-pub fn table(findings: &[Finding], width: Option<usize>) -> String {
+pub fn table(findings: &[MachineFinding], width: Option<usize>) -> String {
     let names = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
     let column = names + 8;
     let mut lines = Lines::new(width);
@@ -35,8 +35,8 @@ mod tests {
     #[test]
     fn advice_follows_its_finding() {
         let findings = [
-            Finding::ok("cores", "2 of x", "meaning"),
-            Finding::ok("build", "debug", "it is slow").advise(Level::Bad, "build with --release"),
+            MachineFinding::ok("cores", "2 of x", "meaning"),
+            MachineFinding::ok("build", "debug", "it is slow").advise(Level::Bad, "build with --release"),
         ];
         let expected = "\
 ok    cores  2 of x

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Ingest {
         let mut command = tsb(&["ingest", "--format", "json", "--duration", "120s", "--store", &store]);
         command.args(["--listen", &format!("{scheme}://127.0.0.1:0")]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (say, lines) = channel();
+        let (say, lines) = sync_channel(1 << 10);
         let stderr = BufReader::new(child.stderr.take().unwrap());
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {

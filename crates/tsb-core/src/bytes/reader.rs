@@ -39,7 +39,7 @@ impl fmt::Display for BytesError {
 impl std::error::Error for BytesError {}
 
 /// The bytes that have not been read, and their position.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
     // The position behind the last byte; so a read changes one slice and nothing else.

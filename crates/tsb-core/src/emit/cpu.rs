@@ -20,6 +20,7 @@ const SEND: usize = 2;
 /// CPU time by phase. The four parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PhaseCpu {
     /// The worker thread's whole CPU time; exact.
     pub total_ns: u64,

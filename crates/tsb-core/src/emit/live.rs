@@ -62,6 +62,7 @@ impl LiveCells {
 /// Operations by coarse cell over all workers and all their finished intervals; each list
 /// is [`CELLS`] long.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LiveTimes {
     /// Due to done; empty where the target does not time its operations.
     pub response: Vec<u64>,
@@ -73,6 +74,7 @@ pub struct LiveTimes {
 
 /// What all workers have done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LiveTotals {
     /// Operations handed to the target.
     pub operations: u64,

@@ -125,6 +125,7 @@ impl Latency {
 
 /// Why a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ended {
     /// Its agenda was done, or the planned time was over.
     Planned,
@@ -141,6 +142,7 @@ pub enum Ended {
 /// Why an operation is not where the frontier says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ExceptionKind {
     /// The target took nothing of it.
     Shed,
@@ -152,6 +154,7 @@ pub enum ExceptionKind {
 
 /// Ticks of one group that were issued and did not end as done or handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Exception {
     /// Which group.
     pub group: u32,
@@ -163,6 +166,7 @@ pub struct Exception {
 
 /// One worker's part of a run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct WorkerReport<S, T> {
     /// Its groups.
     pub groups: Range<u32>,

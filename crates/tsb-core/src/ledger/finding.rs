@@ -11,6 +11,7 @@ use crate::time::Timestamp;
 /// What is wrong with a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FindingKind {
     /// Accepted, but not in the store.
     Lost,

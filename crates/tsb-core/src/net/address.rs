@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// One end of a socket, of any family.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Address {
     /// Of the Internet family.
     Inet(SocketAddr),

@@ -24,6 +24,7 @@ const ONE_IN: u64 = 8;
 
 /// CPU time of ingest threads. The four parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IngestCpu {
     /// Total CPU time of the threads; exact.
     pub total_ns: u64,

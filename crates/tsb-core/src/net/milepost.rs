@@ -135,6 +135,7 @@ impl Mileposts {
 
 /// The times that the mileposts gave.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Timing {
     /// Due until applied, in nanoseconds; one entry per operation.
     pub response: Histogram,

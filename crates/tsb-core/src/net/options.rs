@@ -106,6 +106,7 @@ pub const ROOM_AFTER: Duration = Duration::from_mins(1);
 /// Socket buffer sizes as the kernel granted them: it doubles the requested size, and caps it
 /// silently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Granted {
     /// `SO_SNDBUF` as read back.
     pub send_bytes: usize,

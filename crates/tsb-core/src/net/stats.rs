@@ -18,6 +18,7 @@ const KINDS: usize = 256;
 /// The counts of a listener, live or final. Samples are as received: `received = malformed +
 /// refused + unannounced + handed over`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ListenerStats {
     /// Connections accepted; over datagrams, senders seen.
     pub connections: u64,
@@ -94,6 +95,7 @@ pub struct ListenerStats {
 
 /// One kind of malformed record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MalformedKind {
     /// What is wrong with them.
     pub what: String,

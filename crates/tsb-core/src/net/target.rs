@@ -52,6 +52,7 @@ pub struct StreamTarget {
 
 /// What a target did: live from [`StreamTarget::report`], final from [`StreamTarget::finish`].
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct TargetReport {
     /// Operations encoded.
     pub operations: u64,
@@ -94,6 +95,7 @@ pub struct TargetReport {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Closing {
     /// It is still open, or there is none.
     #[default]

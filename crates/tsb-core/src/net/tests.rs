@@ -208,7 +208,7 @@ fn a_slow_sink_blocks_the_emitter_and_loses_nothing() {
         ..EmitOptions::default()
     });
     let closed = bed.inlet.gate.lock().unwrap();
-    let (done, is_done) = mpsc::channel();
+    let (done, is_done) = mpsc::sync_channel(1);
     let clock = Arc::clone(&bed.clock);
     let emitter = thread::spawn(move || {
         let report = send_ticks(target, &*clock, 0, count, ticks);

@@ -4,6 +4,7 @@ use super::read;
 
 /// A place on this machine where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Listening {
     /// A TCP port.
     Port(u16),

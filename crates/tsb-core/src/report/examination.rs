@@ -15,7 +15,7 @@ pub struct Examination {
     /// What was asked for.
     pub plan: ExaminationPlan,
     /// The findings, each with a name of its own.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MachineFinding>,
 }
 
 /// What an examination was asked for.
@@ -50,7 +50,7 @@ impl Level {
 
 /// One finding about a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct MachineFinding {
     /// The subject: a short name, unique within an examination.
     pub name: String,
     /// The value found, with its unit.
@@ -64,7 +64,7 @@ pub struct Finding {
     pub level: Level,
 }
 
-impl Finding {
+impl MachineFinding {
     /// A finding without consequence.
     pub fn ok(name: &str, value: impl Into<String>, meaning: &str) -> Self {
         Self {
@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn a_finding_serializes_under_stable_names() {
-        let fine = Finding::ok("build", "release", "meaning");
+        let fine = MachineFinding::ok("build", "release", "meaning");
         let bad = fine.clone().advise(Level::Bad, "build with --release");
         let json = serde_json::to_value(&bad).unwrap();
         assert_eq!(json["level"], "bad");
         assert_eq!(json["advice"], "build with --release");
-        assert_eq!(serde_json::from_value::<Finding>(json).unwrap(), bad);
+        assert_eq!(serde_json::from_value::<MachineFinding>(json).unwrap(), bad);
         assert!(serde_json::to_value(fine).unwrap().get("advice").is_none());
     }
 }

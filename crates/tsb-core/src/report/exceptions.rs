@@ -42,6 +42,7 @@ pub struct Exceptions {
 
 /// Ticks of consecutive groups that were issued but not sent, not answered, or lost on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ExceptedTicks {
     /// Which of the three it was.
     pub kind: ExceptionKind,
@@ -57,6 +58,7 @@ pub struct ExceptedTicks {
 
 /// Rejected samples of one series at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RejectedStretch {
     /// The series.
     pub series: SeriesId,

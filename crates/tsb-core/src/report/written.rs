@@ -7,6 +7,7 @@ use crate::resource::Machine;
 
 /// The program that wrote a document, and the machine that it ran on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Written {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,

@@ -7,6 +7,7 @@ use crate::proc::{Memory, cpu_model, kernel_release, own_groups};
 
 /// Properties of the machine; absent where they could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Machine {
     /// The processor's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

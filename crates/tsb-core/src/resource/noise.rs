@@ -27,6 +27,7 @@ pub const LATE_NS_MIN: u64 = 2_000_000;
 
 /// How much a run was disturbed. Shares are in [0, 1]; what the kernel does not report is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Noise {
     /// Share of all CPU time that the hypervisor gave to other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]

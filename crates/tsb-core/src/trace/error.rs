@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a trace file could not be read or written: the file, and the defect with its position.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct TraceError {
     /// `read` or `write`.
     pub action: &'static str,
@@ -157,6 +158,7 @@ const EXCERPT_BYTES: usize = 80;
 
 /// Rows that were left out: all are counted by kind, and the first few stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TraceProblems {
     /// Number of problems.
     pub count: u64,
@@ -168,6 +170,7 @@ pub struct TraceProblems {
 
 /// One row that was left out, or another irregularity.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TraceProblem {
     /// The file, where a folder was read.
     pub file: Option<String>,

@@ -24,6 +24,7 @@ pub struct Grid {
 
 /// How the samples were mapped to the grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GridCounts {
     /// Cells that hold a sample.
     pub present: u64,

@@ -16,6 +16,7 @@ use super::{folder, parse_influx};
 
 /// The formats of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TraceFormat {
     /// The trace file of `tsb`: `docs/formats/trace.md`.
     Trace,

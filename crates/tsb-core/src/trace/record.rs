@@ -20,6 +20,7 @@ use machine::Machine;
 
 /// The processes to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Processes {
     /// None: the machine's own values only.
     None,
@@ -75,6 +76,7 @@ impl Default for RecordOptions {
 
 /// The result of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordSummary {
     /// The contents of the file.
     pub totals: TraceTotals,

@@ -56,6 +56,7 @@ impl Default for ReadOptions {
 /// Times of successive scrapes in one file. A new scrape begins after a line `# EOF`, and when a
 /// series occurs a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Scrapes {
     /// The time of the first scrape.
     pub start: Timestamp,

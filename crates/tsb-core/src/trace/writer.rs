@@ -21,6 +21,7 @@ const SERIES_BLOCK_BYTES: usize = 1 << 20;
 
 /// Totals of a finished trace file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TraceTotals {
     /// Series announced.
     pub series: u64,

@@ -2,6 +2,7 @@
 
 /// Why a sink refuses a name. Every sample of the name is refused for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NotAdmitted {
     /// The listener or the store has reached its maximum number of series.
     SeriesLimit,

@@ -13,6 +13,7 @@ const MILLI_NS: u64 = 1_000_000;
 /// A wire protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Protocol {
     /// Graphite plaintext: docs/formats/graphite.md.
     Graphite,
@@ -42,6 +43,7 @@ pub enum Protocol {
 
 /// The capabilities of a protocol, for plans and for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Facts {
     /// Minimum distance of two distinct timestamps, in nanoseconds; at least 1. Finer timestamps
     /// are cut, so a plan with a shorter interval lets samples collide.

@@ -29,6 +29,7 @@ pub const DEFAULT_TAG: (&str, &str) = ("add", "tag");
 
 /// The server that is imitated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// OpenTSDB's: at least one tag, at most eight, and errors are written back.
     Opentsdb,

@@ -28,6 +28,7 @@ const BUILTIN: [(&str, &str); 5] = [
 /// a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FleetSpec {
     /// 35 % constant, 20 % repeated, 25 % counters, 15 % integer walks, 5 % walks with
     /// two decimals: the fleet that the size and speed figures of this project use.

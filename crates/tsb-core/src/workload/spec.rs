@@ -168,6 +168,7 @@ pub enum Phase {
 /// The samples that form one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BatchMode {
     /// One host's tick.
     #[default]
@@ -184,6 +185,7 @@ pub enum BatchMode {
 /// The form of series names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum KeyForm {
     /// One dotted name with all parts, as in Graphite.
     #[default]
@@ -215,6 +217,7 @@ const fn default_unit() -> u32 {
 /// Churn patterns, named as in avalanche.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum ChurnMode {
     /// A constant number; each series lives this long and is replaced, with births spread evenly.
     Steady {

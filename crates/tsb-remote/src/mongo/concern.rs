@@ -9,6 +9,7 @@ use super::bson::Writer;
 
 /// The members that must have a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Members {
     /// This many, in [1, 50].
     Count(u32),

@@ -7,6 +7,7 @@ use super::concern::WriteConcern;
 
 /// How samples are stored as documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LayoutKind {
     /// One document per sample in a time-series collection; the server packs them into buckets by
     /// series and time.
@@ -37,6 +38,7 @@ impl LayoutKind {
 /// Maximum span of a bucket in a time-series collection: an hour, a day or a month, and at most a
 /// thousand samples. The names are MongoDB's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Granularity {
     /// An hour.
     Seconds,

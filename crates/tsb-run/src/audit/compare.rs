@@ -117,6 +117,7 @@ impl Tally {
 
 /// One sample that differs from what was sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Difference {
     /// Sent, accepted as far as is known, and not found.
     Missing {

@@ -14,6 +14,7 @@ const NAMED_MAX: usize = 5;
 
 /// The way in which an answer is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wrong {
     /// Newer than any sample that could have been sent by then.
     Ahead {

@@ -14,6 +14,7 @@ const BYTES_MAX: u64 = 1 << 28;
 
 /// The contents of a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Contents {
     /// The runs, in the order in which they began.
     pub sections: Vec<Section>,
@@ -28,6 +29,7 @@ pub struct Contents {
 
 /// One run of a journal.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Section {
     /// The plan and the store.
     pub header: Header,

@@ -13,6 +13,7 @@ pub(super) const MAGIC: &str = "tsbj1";
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Record {
     /// Begins a run: all records up to the next of this kind belong to it.
     Run(Box<Header>),

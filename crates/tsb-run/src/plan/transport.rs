@@ -12,6 +12,7 @@ use crate::error::Error;
 /// How samples reach the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Transport {
     /// A call in the same process.
     Inproc,

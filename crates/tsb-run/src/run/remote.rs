@@ -63,5 +63,6 @@ pub(super) const fn word(closing: Closing) -> &'static str {
         Closing::TimedOut => "timed_out",
         Closing::Interrupted => "interrupted",
         Closing::Lost => "lost",
+        _ => "other",
     }
 }

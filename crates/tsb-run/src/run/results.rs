@@ -16,6 +16,7 @@ use crate::audit::Audit;
 
 /// A finished run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Finished {
     /// Its report.
     pub run: Run,

@@ -74,6 +74,7 @@ impl PartialEq for StoreInfo {
 
 /// An option of a store, as explained to users.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OptionInfo {
     /// The word before the equals sign.
     pub name: &'static str,

@@ -66,6 +66,7 @@ impl CorruptionKind {
 
 /// One damage: its kind and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Corruption {
     /// The kind.
     pub kind: CorruptionKind,

@@ -13,6 +13,7 @@ pub const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// The code that reads and writes the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EngineKind {
     /// Our own.
     #[default]

@@ -2,6 +2,7 @@
 
 /// Commits since a store was opened.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Commits {
     /// Number of commits.
     pub count: u64,
@@ -19,6 +20,7 @@ pub struct Commits {
 
 /// The longest commit and its parts.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct LongestCommit {
     /// All of it, in nanoseconds.
     pub total_ns: u64,

@@ -2,6 +2,7 @@
 
 /// Counts of samples by outcome; [`Account::balances`] holds at every moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Account {
     /// Accepted since the cache was opened.
     pub accepted: u64,

@@ -48,45 +48,22 @@ fn tokio_stays_in_its_two_places() {
 }
 
 #[test]
-fn libraries_do_not_print_exit_or_read_the_environment() {
-    check("printing", LIBRARY, "fn f() { eprintln!(); }\n", &["1: eprintln!"]);
-    check("printing", LIBRARY, "std::process::exit(1)\n", &["1: process::exit"]);
-    check(
-        "printing",
-        LIBRARY,
-        "std::env::var(\"A\")\n",
-        &["1: std::env", "1: env::var"],
-    );
-    check("printing", LIBRARY, "env!(\"CARGO\")\n", &[]);
-    check("printing", LIBRARY, "let s = \"println!\";\n", &[]);
-    check("printing", "crates/tsb-cli/src/main.rs", "println!()\n", &[]);
-    check(
-        "printing",
-        LIBRARY,
-        "#[cfg(test)]\nmod tests {\nfn f() { println!(); }\n}\n",
-        &[],
-    );
+fn libraries_do_not_read_the_environment() {
+    let text = "std::env::var(\"A\")\n";
+    check("environment", LIBRARY, text, &["1: std::env", "1: env::var"]);
+    check("environment", LIBRARY, "env!(\"CARGO\")\n", &[]);
+    check("environment", LIBRARY, "let s = \"std::env\";\n", &[]);
+    check("environment", "crates/tsb-cli/src/main.rs", text, &[]);
+    let test = "#[cfg(test)]\nmod tests {\nfn f() { std::env::args() }\n}\n";
+    check("environment", LIBRARY, test, &[]);
 }
 
 #[test]
-fn there_is_one_clock() {
-    let text = "let t = Instant::now();\n";
-    check("clock", LIBRARY, text, &["1: Instant::now"]);
-    check("clock", "crates/tsb-core/src/time.rs", text, &[]);
-    check("sleep", LIBRARY, "std::thread::sleep(d);\n", &["1: sleeps"]);
-    check(
-        "sleep",
-        "crates/a/tests/t.rs",
-        "tokio::time::sleep(d).await;\n",
-        &["1: sleeps"],
-    );
-    check("sleep", LIBRARY, "clock.wait_until(due);\n", &[]);
-    check(
-        "sleep",
-        "crates/tsb-core/src/net/x.rs",
-        "tokio::time::sleep(pause).await;\n",
-        &[],
-    );
+fn no_test_sleeps() {
+    let text = "tokio::time::sleep(pause).await;\n";
+    check("sleep", "crates/a/tests/t.rs", text, &["1: sleeps"]);
+    check("sleep", "crates/tsb-core/src/net/x.rs", text, &[]);
+    check("sleep", "crates/a/tests/t.rs", "clock.wait_until(due);\n", &[]);
 }
 
 #[test]
@@ -127,9 +104,8 @@ fn nothing_is_left_unfinished() {
         concat!("// TO", "DO later\n"),
         &[concat!("1: TO", "DO")],
     );
-    check("unfinished", LIBRARY, "fn f() { todo!() }\n", &["1: todo!"]);
     check("unfinished", LIBRARY, "#[ignore]\n#[test]\n", &["1: #[ignore"]);
-    check("unfinished", LIBRARY, "let s = \"todo!\";\n", &[]);
+    check("unfinished", LIBRARY, "let s = \"#[ignore]\";\n", &[]);
 }
 
 #[test]
@@ -147,15 +123,7 @@ fn the_store_trait_has_no_bodies() {
 }
 
 #[test]
-fn queues_have_bounds_and_nothing_that_changes_is_global() {
-    check(
-        "bounded",
-        LIBRARY,
-        "let (a, b) = mpsc::channel();\n",
-        &["1: mpsc::channel()"],
-    );
-    check("bounded", LIBRARY, "let (a, b) = mpsc::channel(16);\n", &[]);
-    check("bounded", LIBRARY, "let (a, b) = mpsc::sync_channel(16);\n", &[]);
+fn nothing_that_changes_is_global() {
     check(
         "global",
         LIBRARY,

@@ -44,9 +44,10 @@ fn one(shown: &Shown<'_>, page: &mut Markup) {
 pub(super) const fn class(status: Status) -> &'static str {
     match status {
         Status::Invalid | Status::GeneratorLimited => "is-bad",
-        Status::Unverified | Status::Noisy => "is-doubtful",
         Status::TransportLimited | Status::StoreLimited => "is-limit",
         Status::Valid => "is-good",
+        // Unverified and noisy runs, and a verdict that this page does not know.
+        _ => "is-doubtful",
     }
 }
 
@@ -65,6 +66,7 @@ const fn meaning(status: Status) -> &'static str {
             "Every sample is accounted for, but the machine was disturbed: rates may be too low and times too long."
         }
         Status::Valid => "Every sample is accounted for, and neither the generator nor the machine was the limit.",
+        _ => "This page does not know what the verdict means: see its reasons.",
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tsb_core::latency::Histogram;
-use tsb_core::report::experiment::{Beyond, Drain, Times};
+use tsb_core::report::experiment::{Beyond, Drain, QuantilesUs};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_stores::write_cache::Sync;
 
@@ -141,7 +141,7 @@ fn batches(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
     })
 }
 
-/// Times FLUSH of one file while all files are drained, as a graph page would send it.
+/// QuantilesUs FLUSH of one file while all files are drained, as a graph page would send it.
 fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClock) -> Tried<Beyond> {
     let talk = |error: std::io::Error| failed("talk to", &way.socket, &error);
     let before = speaker.counters().map_err(talk)?;
@@ -164,7 +164,7 @@ fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
         way: way.kind.name().to_owned(),
         files: bed.len(),
         flushes: count,
-        times: Times {
+        times: QuantilesUs {
             p50_us: us(&times, 0.5),
             p90_us: us(&times, 0.9),
             p99_us: us(&times, 0.99),
@@ -173,7 +173,7 @@ fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
     })
 }
 
-/// Times acknowledgements, one update at a time.
+/// QuantilesUs acknowledgements, one update at a time.
 fn acks(
     name: &str,
     kind: Kind,
@@ -207,7 +207,7 @@ fn acks(
         way: kind.name().to_owned(),
         policy: name.to_owned(),
         acks: count,
-        times: Times {
+        times: QuantilesUs {
             p50_us: us(&times, 0.5),
             p90_us: None,
             p99_us: us(&times, 0.99),

@@ -103,7 +103,7 @@ pub(super) struct Inlet {
     /// Everything that was applied.
     pub(super) arrived: Arc<Mutex<Arrived>>,
     /// Says how many samples each apply brought.
-    events: mpsc::Sender<usize>,
+    events: mpsc::SyncSender<usize>,
     /// Locked by a test: nothing is applied.
     pub(super) gate: Arc<Mutex<()>>,
     /// The names of protocols that have some.
@@ -112,7 +112,7 @@ pub(super) struct Inlet {
 
 impl Inlet {
     pub(super) fn new() -> (Self, mpsc::Receiver<usize>) {
-        let (events, seen) = mpsc::channel();
+        let (events, seen) = mpsc::sync_channel(1 << 16);
         let inlet = Self {
             arrived: Arc::default(),
             events,

@@ -29,6 +29,7 @@ pub struct Client {
 
 /// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answer {
     /// The status code.
     pub status: u16,

@@ -12,6 +12,7 @@ use crate::workload::law::{Clipped, Fold, Law, Output, Uniform};
     untagged,
     expecting = "expected a number, a list of numbers to choose from, or { from = A, to = B }"
 )]
+#[non_exhaustive]
 pub enum Pick {
     /// The same value for all series.
     One(f64),
@@ -62,6 +63,7 @@ impl Pick {
 /// decimal sent: with `decimals = 2`, a step of 100 is 1.00.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum LawSpec {
     /// Always the same value.
     Constant {

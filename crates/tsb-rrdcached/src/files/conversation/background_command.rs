@@ -81,7 +81,6 @@ impl Drop for WakeOnDrop {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::mpsc::channel;
     use std::task::Wake;
 
     use tempfile::tempdir;
@@ -95,7 +94,7 @@ mod tests {
     use tsb_stores::parts::lock;
     use tsb_stores::write_cache::WriteCacheOptions;
 
-    struct SendOnWake(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+    struct SendOnWake(std::sync::Mutex<std::sync::mpsc::SyncSender<()>>);
 
     impl Wake for SendOnWake {
         fn wake(self: Arc<Self>) {
@@ -111,7 +110,7 @@ mod tests {
         let cache = FileCache::open(&folder.path().join("base"), FileBounds::of_files(10), &options, clock);
         let cache = Arc::new(cache.unwrap());
         let mut conversation = Conversation::new(Arc::clone(&cache));
-        let (woken, wakes) = channel();
+        let (woken, wakes) = sync_channel(16);
         conversation.wake_with(&Waker::from(Arc::new(SendOnWake(woken.into()))));
         let peer = Peer {
             rejected: 0,

@@ -231,8 +231,8 @@ fn a_slow_visitor_holds_up_no_writer(context: &Context) -> CheckResult {
     }
     subject.check()?;
     let store = &subject.store;
-    let (go, wait_for_go) = mpsc::channel();
-    let (done, wait_for_done) = mpsc::channel();
+    let (go, wait_for_go) = mpsc::sync_channel(1);
+    let (done, wait_for_done) = mpsc::sync_channel(1);
     let was_held_up = std::thread::scope(|scope| {
         let writer = scope.spawn(move || {
             if wait_for_go.recv().is_ok() {

@@ -1,7 +1,7 @@
 //! Reads and decodes the log on a thread of its own, while earlier frames are applied.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use rusqlite::params;
@@ -38,7 +38,8 @@ pub(super) fn for_each_batch(
     mut apply: impl FnMut(&Batch<'_>) -> Result<()>,
 ) -> Result<LogEnd> {
     let (full, filled) = sync_channel(HANDOVERS);
-    let (empty, emptied) = channel();
+    // Those waiting, one on each side of them.
+    let (empty, emptied) = sync_channel(HANDOVERS + 2);
     let reader = LogReader {
         database,
         series,
@@ -67,13 +68,13 @@ pub(super) fn for_each_batch(
 
 fn apply_all(
     filled: Receiver<Vec<DecodedBatch>>,
-    empty: &Sender<Vec<DecodedBatch>>,
+    empty: &SyncSender<Vec<DecodedBatch>>,
     apply: &mut impl FnMut(&Batch<'_>) -> Result<()>,
 ) -> Result<()> {
     for batches in filled {
         batches.iter().try_for_each(|batch| apply(&batch.batch()))?;
-        // The reader may have ended.
-        let _ = empty.send(batches);
+        // The reader may have ended, or have enough of them.
+        let _ = empty.try_send(batches);
     }
     Ok(())
 }
