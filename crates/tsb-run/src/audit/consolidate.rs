@@ -207,13 +207,20 @@ fn row(rule: &Consolidated, archive: ArchiveRule, steps: &Steps, number: i64) ->
     if archive.steps > 1 && unknown as f64 > may_be_unknown {
         return None;
     }
-    let tolerance = known.iter().map(|step| step.tolerance).fold(0.0, f64::max);
-    let value = match archive.consolidation {
+    if known.is_empty() {
+        return None;
+    }
+    let rates = || known.iter().map(|step| step.value);
+    let tolerances = || known.iter().map(|step| step.tolerance);
+    let (sum, widest) = (rates().sum::<f64>(), tolerances().fold(0.0, f64::max));
+    let (value, tolerance) = match archive.consolidation {
+        Consolidation::First => return values.first().copied().flatten(),
         Consolidation::Last => return values.last().copied().flatten(),
-        Consolidation::Max => known.iter().map(|step| step.value).reduce(f64::max)?,
-        Consolidation::Min => known.iter().map(|step| step.value).reduce(f64::min)?,
-        _ if known.is_empty() => return None,
-        _ => known.iter().map(|step| step.value).sum::<f64>() / known.len() as f64,
+        Consolidation::Max => (rates().reduce(f64::max)?, widest),
+        Consolidation::Min => (rates().reduce(f64::min)?, widest),
+        Consolidation::Average => (sum / known.len() as f64, widest),
+        Consolidation::Sum => (sum, tolerances().sum()),
+        Consolidation::Count => (known.len() as f64, 0.0),
     };
     Some(Expected { value, tolerance })
 }

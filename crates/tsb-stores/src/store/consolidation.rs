@@ -59,7 +59,9 @@ pub enum Derivation {
 /// One archive of a consolidating store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveRule {
-    /// How the steps of a row become one value: minimum, maximum, average or last.
+    /// How the known steps of a row become one value. [`Consolidation::First`] and
+    /// [`Consolidation::Last`] are those of the row's first and last step, and unknown where that
+    /// step is; [`Consolidation::Count`] is the number of known steps.
     pub consolidation: Consolidation,
     /// Steps of a row. in [1, ..)
     pub steps: u32,

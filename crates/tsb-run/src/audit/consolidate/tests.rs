@@ -126,6 +126,28 @@ fn every_row_of_a_real_store_is_as_computed() {
 }
 
 #[test]
+fn a_row_is_made_of_its_known_steps_by_the_function_of_its_archive() {
+    let rule = options(Derivation::Gauge).consolidated().unwrap();
+    // One row of six steps from 1_700_000_040 s on: 1, 2 and 3 with a gap beyond the heartbeat
+    // before it, so the first three steps are unknown.
+    let samples: Vec<(i64, f64)> = [(0, 9.0), (70, 9.0), (80, 1.0), (90, 2.0), (100, 3.0), (110, 9.0)]
+        .map(|(at_s, value)| ((1_700_000_000 + at_s) * 1_000_000, value))
+        .to_vec();
+    let steps = Steps::of(&rule, &samples).unwrap();
+    let made = |consolidation| {
+        let archive = ArchiveRule::new(consolidation, 6, 10);
+        row(&rule, archive, &steps, 1_700_000_040 / 60).map(|expected| expected.value)
+    };
+    assert_eq!(made(Consolidation::Sum), Some(6.0));
+    assert_eq!(made(Consolidation::Average), Some(2.0));
+    assert_eq!(made(Consolidation::Min), Some(1.0));
+    assert_eq!(made(Consolidation::Max), Some(3.0));
+    assert_eq!(made(Consolidation::Count), Some(3.0));
+    assert_eq!(made(Consolidation::First), None);
+    assert_eq!(made(Consolidation::Last), Some(3.0));
+}
+
+#[test]
 fn a_wrong_a_missing_and_an_invented_row_are_seen() {
     let samples: Vec<_> = (0..30)
         .map(|tick| (1_700_000_000_000 + tick * 10_000, tick as f64))
