@@ -9,13 +9,20 @@
 use criterion::{BenchmarkId, Criterion, Throughput};
 use tsb_bench::write_cache::{cache, files, tick, values};
 use tsb_core::Durability;
-use tsb_stores::write_cache::Sync;
+use tsb_stores::write_cache::SyncPolicy;
 use tsb_stores::{Scope, Store};
 
 fn verify() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("journal");
-    let open = || cache(files(&folder.path().join("files")), 50, 1, Some((&journal, Sync::None)));
+    let open = || {
+        cache(
+            files(&folder.path().join("files")),
+            50,
+            1,
+            Some((&journal, SyncPolicy::None)),
+        )
+    };
     let first = open();
     (0..10).for_each(|at| tick(&first, at, &values(50), 7));
     drop(first);
@@ -26,10 +33,10 @@ fn append(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("journal_append");
     group.sample_size(10);
     let policies = [
-        ("none", Sync::None),
-        ("interval", Sync::Interval(1_000_000_000)),
-        ("group", Sync::Group),
-        ("each", Sync::Each),
+        ("none", SyncPolicy::None),
+        ("interval", SyncPolicy::Interval(1_000_000_000)),
+        ("group", SyncPolicy::Group),
+        ("each", SyncPolicy::Each),
     ];
     for (name, sync) in policies {
         for series in [10, 1_000, 10_000] {

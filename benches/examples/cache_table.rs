@@ -18,7 +18,7 @@ use tsb_core::{Durability, SeriesId};
 use tsb_rrdcached::RrdcachedStore;
 use tsb_stores::null::NullStore;
 use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
-use tsb_stores::write_cache::Sync;
+use tsb_stores::write_cache::SyncPolicy;
 use tsb_stores::{Scope, Store};
 
 /// Rounds per engine; the first is a warm-up.
@@ -71,10 +71,10 @@ fn accept() {
 fn journal(folder: &Path) {
     println!("accept with a journal, one writer; M updates/s of wall time, ns of CPU, us of an ack: p50, p99.9");
     let policies = [
-        ("none", Sync::None),
-        ("interval 1s", Sync::Interval(1_000_000_000)),
-        ("group", Sync::Group),
-        ("each", Sync::Each),
+        ("none", SyncPolicy::None),
+        ("interval 1s", SyncPolicy::Interval(1_000_000_000)),
+        ("group", SyncPolicy::Group),
+        ("each", SyncPolicy::Each),
     ];
     for (name, sync) in policies {
         for series in [1_u32, 100, 1_000, 10_000] {

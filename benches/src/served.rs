@@ -13,7 +13,7 @@ use tsb_core::net::{Address, ListenOptions, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_rrdcached::{Connection, FileBounds, FileCache};
-use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
+use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, SyncPolicy, WriteCacheOptions};
 
 /// Threads of our server that do what clients ask, as in `tsb ingest`.
 const INGEST_THREADS: usize = 4;
@@ -97,12 +97,12 @@ pub fn serve(words: &[&str]) {
     cache.close().expect("a checkpoint");
 }
 
-fn sync_of(policy: &str) -> Option<Sync> {
+fn sync_of(policy: &str) -> Option<SyncPolicy> {
     match policy {
-        "none" => Some(Sync::None),
-        "1s" => Some(Sync::Interval(1_000_000_000)),
-        "group" => Some(Sync::Group),
-        "each" => Some(Sync::Each),
+        "none" => Some(SyncPolicy::None),
+        "1s" => Some(SyncPolicy::Interval(1_000_000_000)),
+        "group" => Some(SyncPolicy::Group),
+        "each" => Some(SyncPolicy::Each),
         _ => None,
     }
 }

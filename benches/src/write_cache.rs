@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tsb_core::time::ManualClock;
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{Store, StoreExt};
 
 /// Seconds between two ticks: each sample ends a step of the published layout.
@@ -16,7 +16,7 @@ const START_S: i64 = 1_699_920_000;
 
 /// A cache whose values never become due by time, with or without a journal.
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
-pub fn cache<S: Store>(inner: S, series: u32, threads: usize, journal: Option<(&Path, Sync)>) -> WriteCache<S> {
+pub fn cache<S: Store>(inner: S, series: u32, threads: usize, journal: Option<(&Path, SyncPolicy)>) -> WriteCache<S> {
     let options = WriteCacheOptions {
         threads,
         max_bytes: 8 << 30,

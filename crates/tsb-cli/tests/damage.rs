@@ -14,7 +14,7 @@ use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Session};
 use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_run::spec::Spec;
-use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{Store, StoreExt};
 
 #[path = "support/program.rs"]
@@ -98,7 +98,7 @@ impl Place {
     fn leave_samples(&self) {
         let inner = self.files().parse::<Spec>().unwrap().open().unwrap();
         let options = WriteCacheOptions {
-            journal: Some(JournalOptions::new(self.journal(), Sync::Group)),
+            journal: Some(JournalOptions::new(self.journal(), SyncPolicy::Group)),
             ..WriteCacheOptions::default()
         };
         let cache = WriteCache::new(inner, &options, Arc::new(ManualClock::new())).unwrap();
@@ -257,7 +257,7 @@ fn a_listener_of_files_says_damage_of_its_journal_and_its_checkpoint() {
     let layout = Layout::new(10, vec![source], vec![Archive::new(Cf::Average, 0.5, 1, 10)]).unwrap();
     tsb_rrd::create(&folder.join("a.rrd"), &layout, 1_699_999_999, 1).unwrap();
     let options = WriteCacheOptions {
-        journal: Some(JournalOptions::new(place.journal(), Sync::Group)),
+        journal: Some(JournalOptions::new(place.journal(), SyncPolicy::Group)),
         checkpoint: Some(CheckpointOptions::new(&checkpoint)),
         ..WriteCacheOptions::default()
     };

@@ -1,4 +1,5 @@
-//! Addresses of servers: `//[user:password@]host[:port][,host...]/PLACE`.
+//! Addresses of servers: `//[user:password@]host[:port][,host...]/DATABASE`, or a prefix in place of the
+//! database.
 
 use std::fmt;
 

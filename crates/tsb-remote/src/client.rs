@@ -10,7 +10,7 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::error::Result;
 use tsb_stores::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Stats};
 
-/// [`Store`](tsb_stores::Store) without blocking. The same clauses hold; each method that
+/// [`Store`](tsb_stores::Store) without blocking. The same requirements apply; each method that
 /// contacts the server returns a future. Any number of futures may be in flight at a time.
 ///
 /// Dropping a future before it is done leaves the outcome of its request unknown. Every request

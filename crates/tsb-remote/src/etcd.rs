@@ -12,7 +12,7 @@
 //! settles it. A read without an answer is repeated, at the next member.
 //!
 //! etcd keeps all keys in memory, and is made for a few gigabytes at most. It is *not* a store
-//! for metrics; HM9000 kept its actual state in it.
+//! for metrics; HM9000, the health manager of Cloud Foundry, kept its state in it.
 
 mod client;
 mod connection;

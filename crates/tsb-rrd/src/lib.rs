@@ -22,7 +22,7 @@
 //!
 //! The format is in [docs/formats/rrd.md](https://github.com/tsb-bench/tsb/blob/main/docs/formats/rrd.md). Handled are GAUGE, COUNTER, DERIVE, ABSOLUTE,
 //! DCOUNTER and DDERIVE with AVERAGE, MIN, MAX and LAST, in the 64-bit little-endian form;
-//! anything else is refused with its reason. It is *not* a cache: what is updated is
+//! anything else is refused with its reason. It queues no updates: each is
 //! written before the call returns, and nothing is synced unless asked.
 //!
 //! Written from the layout, the manual pages and differential tests against the installed

@@ -1,4 +1,5 @@
-//! Writes the changes of a pass through a mapping with one system call.
+//! Writes the changes of a pass through a mapping, with one system call for up to 64 KiB or 64
+//! places.
 
 use std::io;
 

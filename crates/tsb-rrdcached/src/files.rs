@@ -33,7 +33,7 @@ use tsb_stores::write_cache::Medium;
 use tsb_stores::write_cache::writeback::checkpoint_journal;
 use tsb_stores::write_cache::writeback::invalid;
 use tsb_stores::write_cache::writeback::{Journal, OpenedJournal};
-use tsb_stores::write_cache::{Sync, WriteCacheOptions};
+use tsb_stores::write_cache::{SyncPolicy, WriteCacheOptions};
 
 mod accept;
 mod ahead;
@@ -206,8 +206,8 @@ impl FileCache {
     pub fn acknowledges(&self) -> Durability {
         match self.shared.journal.as_ref().map(Journal::policy) {
             None => Durability::Volatile,
-            Some(Sync::None | Sync::Interval(_)) => Durability::Buffered,
-            Some(Sync::Group | Sync::Each) => Durability::Synced,
+            Some(SyncPolicy::None | SyncPolicy::Interval(_)) => Durability::Buffered,
+            Some(SyncPolicy::Group | SyncPolicy::Each) => Durability::Synced,
         }
     }
 

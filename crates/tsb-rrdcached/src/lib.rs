@@ -3,12 +3,13 @@
 //! [`FileCache`] is the cache of the server: it queues updates for RRD files of any layout, by
 //! file name, with a journal that keeps what was acknowledged. [`Conversation`] is one connection
 //! to it, written as a decoder of `tsb-core`; `listen` (feature `net`) serves one to each client of a
-//! socket. [`RrdcachedStore`] is a [`Store`](tsb_stores::Store) on top of a daemon, the real one or ours;
+//! socket. [`RrdcachedStore`] is a [`Store`](tsb_stores::Store) in front of a server, rrdcached or ours;
 //! it uses [`Connection`], the only client of the protocol here.
 //!
 //! The journal and the writeback threads are those of the write cache of series
 //! ([`tsb_stores::write_cache`]). This crate does *not* contain the format of RRD files
-//! (`tsb-rrd` does), nor sockets and threads that listen (`tsb-core` does). Documents named
+//! (`tsb-rrd` does), nor the grammar of commands and replies (`tsb_core::wire::rrdcached`), nor
+//! sockets and threads that listen (`tsb_core::net`). Documents named
 //! `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
 mod connection;

@@ -1,4 +1,5 @@
-//! A store that is a client of rrdcached: the real daemon, over its Unix socket.
+//! A store that is a client of an rrdcached server, the original daemon or ours, over its Unix
+//! socket.
 //!
 //! An ack means that the daemon has the samples in memory (`Volatile`). This holds even if the
 //! daemon has a journal: it never syncs it, and writes records to the system in blocks of 4 KiB,

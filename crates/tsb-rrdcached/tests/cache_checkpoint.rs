@@ -16,7 +16,7 @@ use rustix::fs::{Advice, fadvise, syncfs};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Residency, RrdFile, Session};
 use tsb_rrdcached::{FileBounds, FileCache};
-use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
+use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, SyncPolicy, WriteCacheOptions};
 
 const FILES: usize = 12;
 const STEP_S: i64 = 10;
@@ -130,7 +130,7 @@ fn open(folder: &Path) -> FileCache {
         timeout_ns: 3_600_000_000_000,
         flush_ns: 100_000_000,
         threads: 1,
-        journal: Some(JournalOptions::new(folder.join("journal"), Sync::None)),
+        journal: Some(JournalOptions::new(folder.join("journal"), SyncPolicy::None)),
         checkpoint: Some(CheckpointOptions::new(folder.join("checkpoint"))),
         ..WriteCacheOptions::default()
     };

@@ -33,7 +33,7 @@ use tsb_core::time::{Clock, ManualClock, MonotonicClock};
 use tsb_core::wire::rrdcached::{NoSeries, Status, last_update};
 use tsb_core::wire::{Decoder, Next, Peer};
 use tsb_rrdcached::{Conversation, FileBounds, FileCache};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCacheOptions};
 
 /// When every file starts.
 const START_S: i64 = 1_699_999_999;
@@ -53,7 +53,7 @@ fn options() -> WriteCacheOptions {
     }
 }
 
-fn journaled(folder: &Path, sync: Sync) -> WriteCacheOptions {
+fn journaled(folder: &Path, sync: SyncPolicy) -> WriteCacheOptions {
     WriteCacheOptions {
         journal: Some(JournalOptions::new(folder.join("journal"), sync)),
         ..options()
@@ -328,7 +328,12 @@ fn a_flush_says_what_was_lost() {
 }
 
 fn acknowledged_updates_outlive_the_cache() {
-    for sync in [Sync::None, Sync::Group, Sync::Each, Sync::Interval(1_000_000_000)] {
+    for sync in [
+        SyncPolicy::None,
+        SyncPolicy::Group,
+        SyncPolicy::Each,
+        SyncPolicy::Interval(1_000_000_000),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let mut ours = OurServer::open(folder.path(), &journaled(folder.path(), sync));
         ours.create("a.rrd");
@@ -432,7 +437,7 @@ fn replies_do_not_depend_on_where_the_input_is_cut() {
 /// and the account balances.
 fn any_bytes_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let ours = OurServer::open(folder.path(), &journaled(folder.path(), Sync::None));
+    let ours = OurServer::open(folder.path(), &journaled(folder.path(), SyncPolicy::None));
     let text = format!("{SCRIPT}\n{BATCH}\nINFO a.rrd\nSTATS\nFETCHBIN a.rrd MAX 1699999900 1700000060\n");
     let mut seed = 11_u64;
     let mut next = move |limit: usize| {

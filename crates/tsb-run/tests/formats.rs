@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tsb_core::time::ManualClock;
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 use tsb_run::spec::open;
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{Scope, Store, StoreExt, TimeRange};
 
 const SERIES: u32 = 3;
@@ -134,7 +134,7 @@ fn cache(journal: &Path, store: &Path) -> WriteCache<Box<dyn Store>> {
     let options = WriteCacheOptions {
         journal: Some(JournalOptions {
             segment_bytes: 4_096,
-            ..JournalOptions::new(journal, Sync::None)
+            ..JournalOptions::new(journal, SyncPolicy::None)
         }),
         ..WriteCacheOptions::default()
     };

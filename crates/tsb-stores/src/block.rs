@@ -50,7 +50,7 @@ pub(crate) struct Block {
     /// that of the previous block, or the block is a landmark.
     pub(crate) fresh: u8,
     /// Position of these maxima: the number that the index had stored before, modulo 2^32.
-    pub(crate) listed: u32,
+    pub(crate) maxima_at: u32,
 }
 
 impl Block {
@@ -70,7 +70,7 @@ impl Block {
             end,
             rows: rows as u16,
             fresh: 0,
-            listed: 0,
+            maxima_at: 0,
         }
     }
 
@@ -85,7 +85,7 @@ impl Block {
             end,
             rows,
             fresh: 0,
-            listed: 0,
+            maxima_at: 0,
         }
     }
 
@@ -204,8 +204,8 @@ impl Block {
 
     /// The presence bits, if the column has gaps.
     fn gaps(&self, column: usize) -> Option<&[u8]> {
-        let listed = self.bytes()[1] >> column & 1 != 0;
-        listed.then(|| &self.column(column)[..usize::from(self.rows).div_ceil(8)])
+        let has_gaps = self.bytes()[1] >> column & 1 != 0;
+        has_gaps.then(|| &self.column(column)[..usize::from(self.rows).div_ceil(8)])
     }
 
     /// The timestamps of all rows.

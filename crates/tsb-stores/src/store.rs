@@ -84,7 +84,7 @@ pub trait Store: Debug + Display + Send + Sync + 'static {
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;
 
     /// The newest timestamp accepted for each series, by this opening or an earlier one; `None`
-    /// if there is none, or if the store cannot know without asking. A store that refuses late
+    /// if there is none, if all have expired, or if the store cannot know without asking. A store that refuses late
     /// samples must always know it, since it admits samples by it (clause 11). Both slices must
     /// have the same length.
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()>;

@@ -44,7 +44,7 @@ pub use account::Account;
 use journal::Journal;
 pub use journal::{CounterFile, Medium, Segment};
 use options::invalid;
-pub use options::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
+pub use options::{CheckpointOptions, JournalOptions, SyncPolicy, WriteCacheOptions};
 use shared::SharedCache;
 use writeback::open_journal_on;
 
@@ -185,10 +185,10 @@ impl<S: Store> fmt::Display for WriteCache<S> {
         let policy = self.shared.journal.as_ref().map(Journal::policy);
         match policy {
             None => write!(f, "write-cache({})", self.shared.inner),
-            Some(Sync::None) => write!(f, "write-cache({}, journal)", self.shared.inner),
-            Some(Sync::Interval(_)) => write!(f, "write-cache({}, journal, interval)", self.shared.inner),
-            Some(Sync::Group) => write!(f, "write-cache({}, journal, group)", self.shared.inner),
-            Some(Sync::Each) => write!(f, "write-cache({}, journal, each)", self.shared.inner),
+            Some(SyncPolicy::None) => write!(f, "write-cache({}, journal)", self.shared.inner),
+            Some(SyncPolicy::Interval(_)) => write!(f, "write-cache({}, journal, interval)", self.shared.inner),
+            Some(SyncPolicy::Group) => write!(f, "write-cache({}, journal, group)", self.shared.inner),
+            Some(SyncPolicy::Each) => write!(f, "write-cache({}, journal, each)", self.shared.inner),
         }
     }
 }

@@ -12,7 +12,7 @@ use tsb_stores::null::NullStore;
 use tsb_stores::ring::{RingOptions, RingStore};
 use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{ArchiveRule, Consolidation, Result, Store};
 
 const SECOND: i64 = 1_000_000_000;
@@ -428,7 +428,7 @@ struct RrdFixture {
 enum Around {
     Nothing,
     Queues,
-    Journal(Sync),
+    Journal(SyncPolicy),
 }
 
 impl Around {
@@ -573,17 +573,22 @@ fn rrd() -> impl Iterator<Item = RrdFixture> {
             "write-cache-group+rrd-librrd",
             Librrd,
             false,
-            Around::Journal(Sync::Group),
+            Around::Journal(SyncPolicy::Group),
         ),
         (
             "write-cache-interval+rrd",
             Native,
             false,
-            Around::Journal(Sync::Interval(10_000_000)),
+            Around::Journal(SyncPolicy::Interval(10_000_000)),
         ),
-        ("write-cache-none+rrd", Native, false, Around::Journal(Sync::None)),
-        ("write-cache-group+rrd", Native, false, Around::Journal(Sync::Group)),
-        ("write-cache-each+rrd", Native, false, Around::Journal(Sync::Each)),
+        ("write-cache-none+rrd", Native, false, Around::Journal(SyncPolicy::None)),
+        (
+            "write-cache-group+rrd",
+            Native,
+            false,
+            Around::Journal(SyncPolicy::Group),
+        ),
+        ("write-cache-each+rrd", Native, false, Around::Journal(SyncPolicy::Each)),
     ];
     kinds
         .into_iter()
@@ -620,7 +625,7 @@ fn persistent() -> Vec<Box<dyn Fixture>> {
         sqlite::all(
             |store, _| Ok(Box::new(throttled(store)?)),
             |store, _| Ok(Box::new(cached(store)?)),
-            |store, journal| Around::Journal(Sync::Group).open(store, journal),
+            |store, journal| Around::Journal(SyncPolicy::Group).open(store, journal),
         )
         .into_iter()
         .map(|files| Box::new(files) as Box<dyn Fixture>),

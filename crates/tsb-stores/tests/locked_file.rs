@@ -19,7 +19,7 @@ use lock::Holder;
 use tsb_core::time::{Clock, ManualClock, MonotonicClock};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::rrd::{EngineKind, RrdOptions, RrdStore};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{ArchiveRule, Consolidation, Scope, Store, StoreExt, TimeRange};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -56,7 +56,7 @@ fn cache(folder: &Path, engine: EngineKind, clock: &Arc<ManualClock>) -> WriteCa
         timeout_ns: 1 << 60,
         flush_ns: 60 * SECOND_NS,
         threads: 2,
-        journal: Some(JournalOptions::new(folder.join("journal"), Sync::None)),
+        journal: Some(JournalOptions::new(folder.join("journal"), SyncPolicy::None)),
         ..WriteCacheOptions::default()
     };
     let cache = WriteCache::new(files(folder, engine), &options, clock.clone()).unwrap();

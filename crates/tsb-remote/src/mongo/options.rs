@@ -18,7 +18,7 @@ pub enum LayoutKind {
     Bucket,
     /// One document per write and group of series: whole ticks as binary columns.
     Ticks,
-    /// Mohawk's: one collection per metric, one document per sample, and a lookup before each.
+    /// That of Mohawk, a published benchmark: one collection per metric, one document per sample, and a lookup before each.
     Mohawk,
 }
 

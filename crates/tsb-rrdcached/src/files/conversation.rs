@@ -84,7 +84,7 @@ impl Conversation {
     }
 
     /// Replies to the creation of a file if it has finished. Returns false while it is running.
-    fn is_idle(&mut self) -> bool {
+    fn finish_background(&mut self) -> bool {
         let Some(created) = self.background.poll() else {
             return !self.background.is_busy();
         };
@@ -104,7 +104,7 @@ impl Conversation {
 
     /// Splits off lines that arrived together, and prefetches the entries of their updates.
     /// Returns the number of lines.
-    fn read<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; PREFETCH_MAX]) -> usize {
+    fn split_lines<'a>(&self, bytes: &'a [u8], lines: &mut [Line<'a>; PREFETCH_MAX]) -> usize {
         let (mut at, mut count) = (0, 0);
         while count < PREFETCH_MAX
             && let Some((text, len)) = line(&bytes[at..])
@@ -248,8 +248,8 @@ impl Decoder for Conversation {
         let mut lines = [Line::default(); PREFETCH_MAX];
         let mut at = 0;
         self.has_more = false;
-        while !self.is_over && self.is_idle() {
-            let count = self.read(&bytes[at..], &mut lines);
+        while !self.is_over && self.finish_background() {
+            let count = self.split_lines(&bytes[at..], &mut lines);
             if count == 0 {
                 break;
             }

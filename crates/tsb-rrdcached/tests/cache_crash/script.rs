@@ -6,18 +6,18 @@ use std::sync::Arc;
 use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{ArchiveRule, Consolidation, Result, Store, StoreExt};
 
 pub(crate) const SERIES: u32 = 3;
 pub(crate) const POLICIES: [&str; 4] = ["none", "interval", "group", "each"];
 
-pub(crate) fn policy(name: &str) -> Sync {
+pub(crate) fn policy(name: &str) -> SyncPolicy {
     match name {
-        "none" => Sync::None,
-        "interval" => Sync::Interval(3_000_000),
-        "group" => Sync::Group,
-        _ => Sync::Each,
+        "none" => SyncPolicy::None,
+        "interval" => SyncPolicy::Interval(3_000_000),
+        "group" => SyncPolicy::Group,
+        _ => SyncPolicy::Each,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Files that are damaged while values wait for them, or before any came.
 
-use super::{OurServer, Path, Sync, journaled, options};
+use super::{OurServer, Path, SyncPolicy, journaled, options};
 
 const CUT: u64 = 300;
 
@@ -79,7 +79,7 @@ pub(crate) fn a_file_that_is_gone_is_missing_to_the_next_update() {
 /// What a journal holds for a damaged file cannot be put back: it is counted and named.
 pub(crate) fn a_replay_into_a_damaged_file_is_counted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let options = journaled(folder.path(), Sync::Group);
+    let options = journaled(folder.path(), SyncPolicy::Group);
     let mut ours = OurServer::open(folder.path(), &options);
     ours.create("a.rrd");
     ours.create("b.rrd");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tsb_core::time::ManualClock;
 use tsb_rrd::{RrdFile, Session};
 use tsb_rrdcached::FileCache;
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCacheOptions};
 
 use crate::lock::Holder;
 use crate::{OurServer, journaled, options, wait_until};
@@ -41,7 +41,7 @@ fn sweeping(folder: &std::path::Path, segment_bytes: u64) -> WriteCacheOptions {
         flush_ns: 60 * SECOND_NS,
         journal: Some(JournalOptions {
             segment_bytes,
-            ..JournalOptions::new(folder.join("journal"), Sync::None)
+            ..JournalOptions::new(folder.join("journal"), SyncPolicy::None)
         }),
         ..options()
     }
@@ -146,7 +146,11 @@ pub(crate) fn a_journal_keeps_queued_updates() {
 pub(crate) fn a_locked_file_is_written_later_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new());
-    let mut ours = OurServer::with_clock(folder.path(), &journaled(folder.path(), Sync::None), clock.clone());
+    let mut ours = OurServer::with_clock(
+        folder.path(),
+        &journaled(folder.path(), SyncPolicy::None),
+        clock.clone(),
+    );
     ours.create("a.rrd");
     ours.create("b.rrd");
     for second in 0..5 {

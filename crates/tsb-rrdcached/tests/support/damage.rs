@@ -13,7 +13,7 @@ use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, Session};
 use tsb_rrdcached::{FileBounds, FileCache, FileSystem};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCache, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{Damage, Store, StoreExt};
 
 use crate::lossy::LossyMedium;
@@ -73,7 +73,7 @@ fn options(segment_bytes: u64) -> WriteCacheOptions {
         threads: 1,
         journal: Some(JournalOptions {
             segment_bytes,
-            ..JournalOptions::new("unused", Sync::None)
+            ..JournalOptions::new("unused", SyncPolicy::None)
         }),
         ..WriteCacheOptions::default()
     }

@@ -28,7 +28,8 @@ const MAX_DECIMALS: u8 = 12;
 /// The domain for bits in numeric order; other domains are numbers of decimals.
 const BITS: u8 = 15;
 const POWERS: [f64; MAX_DECIMALS as usize + 1] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
-/// Marks a column that begins with a list of values outside its domain.
+/// The first byte of a column that begins with a list of values outside its domain. It takes the
+/// place of kind 7 of the domain 0, which therefore must stay unused.
 const SPECIALS: u8 = 7;
 /// At most one in this many values may be special.
 const SPECIAL_SHARE: usize = 16;

@@ -56,7 +56,7 @@ impl Index {
         reserve(&mut self.blocks, 1);
         let is_landmark = self.pushed.is_multiple_of(LANDMARK);
         self.pushed = self.pushed.wrapping_add(1);
-        block.listed = self.dropped.wrapping_add(self.maxima.len() as u32);
+        block.maxima_at = self.dropped.wrapping_add(self.maxima.len() as u32);
         for (column, maximum) in maxima.iter().enumerate() {
             if is_landmark || maximum.to_bits() != self.last[column].to_bits() {
                 block.fresh |= 1 << column;
@@ -129,7 +129,7 @@ impl Index {
             return None;
         }
         let rank = (block.fresh & (mask - 1)).count_ones();
-        let place = block.listed.wrapping_sub(self.dropped).wrapping_add(rank);
+        let place = block.maxima_at.wrapping_sub(self.dropped).wrapping_add(rank);
         self.maxima.get(place as usize).copied()
     }
 

@@ -53,7 +53,7 @@ impl Default for RrdOptions {
             step_s: 300,
             heartbeat_s: 600,
             derivation: Derivation::Gauge,
-            archives: original_archives(),
+            archives: default_archives(),
             is_exclusive: false,
             max_open: 512,
             max_series: 1_000_000,
@@ -63,7 +63,7 @@ impl Default for RrdOptions {
 }
 
 /// The archives of the published rrdcached benchmark, taken from GrowthForecast.
-fn original_archives() -> Vec<ArchiveRule> {
+fn default_archives() -> Vec<ArchiveRule> {
     let of = |consolidation| {
         [(1, 1440), (6, 1008), (24, 1344), (288, 2500)].map(|(steps, rows)| ArchiveRule {
             consolidation,
@@ -116,7 +116,7 @@ impl RrdOptions {
     /// The time that the longest archive certainly covers, in nanoseconds.
     pub(super) fn retention_ns(&self) -> Option<i64> {
         let spans = self.archives.iter().map(|archive| {
-            // The row that is being written has replaced the oldest one.
+            // An archive holds complete rows only, so the row in progress has replaced none.
             let steps = u64::from(archive.steps) * u64::from(archive.rows);
             steps.saturating_mul(self.step_s)
         });

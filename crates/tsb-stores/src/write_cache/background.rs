@@ -11,7 +11,7 @@ use tsb_core::time::Clock;
 
 use super::checkpoint::{CheckpointSource, checkpoint_journal};
 use super::journal::Journal;
-use super::options::{Sync, WriteCacheOptions};
+use super::options::{SyncPolicy, WriteCacheOptions};
 use super::shard::RETRY_NS;
 use crate::error::{Error, Result};
 use crate::own_threads::OwnThreads;
@@ -73,7 +73,7 @@ pub fn start<C: BackgroundTasks>(
         started_ns: cache.clock().now(),
         flush_ns: options.flush_ns,
         sync_ns: options.journal.as_ref().and_then(|journal| match journal.sync {
-            Sync::Interval(interval_ns) => Some(interval_ns),
+            SyncPolicy::Interval(interval_ns) => Some(interval_ns),
             _ => None,
         }),
     };

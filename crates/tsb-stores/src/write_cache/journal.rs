@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tsb_core::{SeriesId, SeriesKey};
 
 use super::checkpoint::WrittenUpTo;
-use super::options::{JournalOptions, Sync};
+use super::options::{JournalOptions, SyncPolicy};
 use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::disk;
 use crate::error::{Error, Result, chain};
@@ -54,7 +54,7 @@ struct Reached {
 #[derive(Debug)]
 pub struct Journal {
     medium: Box<dyn Medium>,
-    sync: Sync,
+    sync: SyncPolicy,
     segment_bytes: u64,
     writer: Mutex<JournalWriter>,
     group_commit: Mutex<GroupCommit>,
@@ -137,7 +137,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::open`].
-    pub fn on(medium: Box<dyn Medium>, sync: Sync, segment_bytes: u64) -> Result<OpenedJournal> {
+    pub fn on(medium: Box<dyn Medium>, sync: SyncPolicy, segment_bytes: u64) -> Result<OpenedJournal> {
         let found = replay::replay(&*medium)?;
         let damage = DamageLog::new();
         found.damage.iter().cloned().for_each(|found| damage.note(found));
@@ -195,7 +195,7 @@ impl Journal {
     }
 
     /// The sync policy.
-    pub fn policy(&self) -> Sync {
+    pub fn policy(&self) -> SyncPolicy {
         self.sync
     }
 
@@ -260,12 +260,12 @@ impl Journal {
         writer.position = position;
         self.write_and_rotate(&mut writer)?;
         match self.sync {
-            Sync::Each => self.sync_segment(&mut writer)?,
-            Sync::Group => {
+            SyncPolicy::Each => self.sync_segment(&mut writer)?,
+            SyncPolicy::Group => {
                 drop(writer);
                 return self.sync_together(number);
             }
-            Sync::None | Sync::Interval(_) => {}
+            SyncPolicy::None | SyncPolicy::Interval(_) => {}
         }
         Ok(())
     }
@@ -292,7 +292,7 @@ impl Journal {
         record::write_updates(&mut writer.buffer, number, id, lines);
         writer.next_record += count;
         writer.position = position;
-        if self.sync == Sync::Each {
+        if self.sync == SyncPolicy::Each {
             self.write_and_rotate(&mut writer)?;
             self.sync_segment(&mut writer)?;
         } else if writer.buffer.len() >= BUFFER_MAX {
@@ -309,9 +309,9 @@ impl Journal {
     /// Returns when a record may be acknowledged, as the policy demands.
     pub fn confirm(&self, record: u64) -> Result<()> {
         match self.sync {
-            Sync::Group => self.sync_together(record),
-            Sync::None | Sync::Interval(_) => self.write_buffered_records(),
-            Sync::Each => Ok(()),
+            SyncPolicy::Group => self.sync_together(record),
+            SyncPolicy::None | SyncPolicy::Interval(_) => self.write_buffered_records(),
+            SyncPolicy::Each => Ok(()),
         }
     }
 

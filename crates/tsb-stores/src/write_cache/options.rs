@@ -58,7 +58,8 @@ impl WriteCacheOptions {
     }
 }
 
-/// The file of a checkpoint of RRD heads, and its size.
+/// The file in which a cache of RRD files saves their heads over a restart, and its size. It has
+/// nothing to do with the checkpoints of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointOptions {
     /// The checkpoint's file; created if it does not exist.
@@ -84,14 +85,14 @@ pub struct JournalOptions {
     /// The journal's folder; created if it does not exist.
     pub folder: PathBuf,
     /// The sync policy.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// Size in bytes from which on a new segment is begun.
     pub segment_bytes: u64,
 }
 
 impl JournalOptions {
     /// A journal in `folder` with the sync policy `sync` and segments of 64 MiB.
-    pub fn new(folder: impl Into<PathBuf>, sync: Sync) -> Self {
+    pub fn new(folder: impl Into<PathBuf>, sync: SyncPolicy) -> Self {
         Self {
             folder: folder.into(),
             sync,
@@ -103,7 +104,7 @@ impl JournalOptions {
 /// When the journal is synced. Under every policy a record is in the system's buffers before its
 /// ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncPolicy {
     /// Only when a segment ends, and at a flush.
     None,
     /// At this interval, in nanoseconds.
@@ -114,7 +115,7 @@ pub enum Sync {
     Each,
 }
 
-impl Sync {
+impl SyncPolicy {
     /// Whether an ack waits for a sync.
     pub fn is_before_ack(self) -> bool {
         matches!(self, Self::Group | Self::Each)

@@ -353,7 +353,7 @@ fn the_account_balances_during_concurrent_calls() {
 fn a_journal_replays_the_queues_of_a_dropped_cache() {
     let folder = tempfile::tempdir().unwrap();
     let options = WriteCacheOptions {
-        journal: Some(JournalOptions::new(folder.path().join("journal"), Sync::None)),
+        journal: Some(JournalOptions::new(folder.path().join("journal"), SyncPolicy::None)),
         ..WriteCacheOptions::default()
     };
     let open = || {
@@ -390,7 +390,7 @@ fn a_journal_replays_the_queues_of_a_dropped_cache() {
 fn a_journal_before_a_store_that_keeps_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let options = WriteCacheOptions {
-        journal: Some(JournalOptions::new(folder.path(), Sync::Group)),
+        journal: Some(JournalOptions::new(folder.path(), SyncPolicy::Group)),
         ..WriteCacheOptions::default()
     };
     let error = WriteCache::new(memory(), &options, Arc::new(ManualClock::new())).unwrap_err();

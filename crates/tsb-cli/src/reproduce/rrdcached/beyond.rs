@@ -6,7 +6,7 @@ use std::path::Path;
 use tsb_core::latency::Histogram;
 use tsb_core::report::experiment::{Beyond, Drain, QuantilesUs};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_stores::write_cache::Sync;
+use tsb_stores::write_cache::SyncPolicy;
 
 use super::bed::{Bed, STEP_S};
 use super::speaker::Speaker;
@@ -46,11 +46,11 @@ pub(super) fn all(
     }
     let policies: [(&str, Kind, Journaled); 6] = [
         ("no journal", Kind::Ours, None),
-        ("none", Kind::Ours, Some(Sync::None)),
-        ("1s", Kind::Ours, Some(Sync::Interval(SECOND_NS))),
-        ("group", Kind::Ours, Some(Sync::Group)),
-        ("each", Kind::Ours, Some(Sync::Each)),
-        ("its journal, never synced", Kind::Daemon, Some(Sync::None)),
+        ("none", Kind::Ours, Some(SyncPolicy::None)),
+        ("1s", Kind::Ours, Some(SyncPolicy::Interval(SECOND_NS))),
+        ("group", Kind::Ours, Some(SyncPolicy::Group)),
+        ("each", Kind::Ours, Some(SyncPolicy::Each)),
+        ("its journal, never synced", Kind::Daemon, Some(SyncPolicy::None)),
     ];
     for (name, kind, journal) in policies.into_iter().filter(|(_, kind, _)| servers.contains(kind)) {
         found.push(acks(name, kind, journal, bed, folder, clock)?);

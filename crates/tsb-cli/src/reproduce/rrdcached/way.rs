@@ -8,7 +8,7 @@ use tsb_core::net::{Address, ListenOptions, Listener, Runtime};
 use tsb_core::resource::Process;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS, process_cpu_ns, thread_cpu_ns};
 use tsb_rrdcached::{FileBounds, FileCache};
-use tsb_stores::write_cache::{JournalOptions, Sync, WriteCacheOptions};
+use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCacheOptions};
 
 use super::bed::Bed;
 use super::speaker::Speaker;
@@ -74,7 +74,7 @@ enum Server {
 }
 
 /// The sync policy of our journal; for the daemon, only whether it has one.
-pub(super) type Journaled = Option<Sync>;
+pub(super) type Journaled = Option<SyncPolicy>;
 
 /// Whether the real daemon is installed.
 pub(super) fn has_daemon() -> bool {

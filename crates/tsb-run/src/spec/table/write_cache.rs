@@ -3,7 +3,7 @@
 use super::super::{Kind, Values, parse_duration_ns};
 use super::{OptionInfo, option};
 use tsb_stores::error::{Error, Result};
-use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, Sync, WriteCacheOptions};
+use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, SyncPolicy, WriteCacheOptions};
 
 pub(super) static OPTIONS: [OptionInfo; 10] = [
     option(
@@ -80,7 +80,7 @@ pub(super) fn options(values: &Values<'_>) -> Result<WriteCacheOptions> {
         threads: values.usize_or("write-cache.threads", default.threads)?,
         max_bytes: values.bytes("write-cache.max_bytes")?.unwrap_or(default.max_bytes),
         journal: folder.map(|folder| {
-            let journal = JournalOptions::new(folder, sync.unwrap_or(Sync::Group));
+            let journal = JournalOptions::new(folder, sync.unwrap_or(SyncPolicy::Group));
             JournalOptions {
                 segment_bytes: segment_bytes.unwrap_or(journal.segment_bytes),
                 ..journal
@@ -97,11 +97,11 @@ pub(super) fn options(values: &Values<'_>) -> Result<WriteCacheOptions> {
 }
 
 /// Parses the sync policy of a journal.
-fn parse_sync(text: &str) -> Option<Sync> {
+fn parse_sync(text: &str) -> Option<SyncPolicy> {
     match text {
-        "none" => Some(Sync::None),
-        "each" => Some(Sync::Each),
-        "group" => Some(Sync::Group),
-        _ => parse_duration_ns(text).map(|ns| Sync::Interval(ns as u64)),
+        "none" => Some(SyncPolicy::None),
+        "each" => Some(SyncPolicy::Each),
+        "group" => Some(SyncPolicy::Group),
+        _ => parse_duration_ns(text).map(|ns| SyncPolicy::Interval(ns as u64)),
     }
 }

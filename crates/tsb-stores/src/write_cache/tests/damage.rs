@@ -10,15 +10,15 @@ use crate::damage::{Damage, DamageKind};
 struct JournalFixture {
     folder: tempfile::TempDir,
     segment_bytes: u64,
-    sync: Sync,
+    sync: SyncPolicy,
 }
 
 impl JournalFixture {
     fn new(segment_bytes: u64) -> Self {
-        Self::with(segment_bytes, Sync::Group)
+        Self::with(segment_bytes, SyncPolicy::Group)
     }
 
-    fn with(segment_bytes: u64, sync: Sync) -> Self {
+    fn with(segment_bytes: u64, sync: SyncPolicy) -> Self {
         let fixture = Self {
             folder: tempfile::tempdir().unwrap(),
             segment_bytes,
@@ -260,7 +260,12 @@ fn a_segment_that_was_cut_between_two_records_is_noticed_by_the_next_one() {
 /// Issue 15: the newest segment was cut between two records, and nothing was said.
 #[test]
 fn the_newest_segment_that_was_cut_is_noticed_by_the_count() {
-    for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
+    for sync in [
+        SyncPolicy::None,
+        SyncPolicy::Interval(1_000_000_000),
+        SyncPolicy::Group,
+        SyncPolicy::Each,
+    ] {
         for ticks in 1..=9 {
             for beside in [0, 3] {
                 let fixture = JournalFixture::with(1 << 20, sync);
@@ -287,7 +292,12 @@ fn the_newest_segment_that_was_cut_is_noticed_by_the_count() {
 
 #[test]
 fn after_a_power_cut_only_the_synced_count_is_used() {
-    for sync in [Sync::None, Sync::Interval(1_000_000_000), Sync::Group, Sync::Each] {
+    for sync in [
+        SyncPolicy::None,
+        SyncPolicy::Interval(1_000_000_000),
+        SyncPolicy::Group,
+        SyncPolicy::Each,
+    ] {
         let fixture = JournalFixture::with(1 << 20, sync);
         alter(&fixture.count(), |bytes| reboot(bytes));
         assert_eq!(fixture.replayed(), (27, Vec::new()));
