@@ -20,7 +20,7 @@ use crate::args::EmitArgs;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::live::Shown;
+use crate::live::Display;
 use crate::output::Outputs;
 use crate::plan;
 use crate::{interrupt, say};
@@ -56,12 +56,12 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         return crate::run::print_plan(&plan);
     }
     let mut outputs = Outputs::open(&run.output)?;
-    let shown = Shown::lines(&run, &interrupt::signals())?;
+    let display = Display::lines(&run, &interrupt::signals())?;
     let journal = crate::run::journal(&run, &outputs)?;
     outputs.supersedes(journal.clone());
     let controls = Controls {
         journal,
-        ..shown.controls()
+        ..display.controls()
     };
     let stage = Stage::new(&plan, 1)?;
     check_asked(&stage, None)?;
