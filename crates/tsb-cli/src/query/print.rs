@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn nothing_is_written_after_a_failure() {
-        struct Full;
-        impl Write for Full {
+        struct FullDisk;
+        impl Write for FullDisk {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::StorageFull.into())
             }
@@ -114,7 +114,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut printer = Printer::new(Full, false);
+        let mut printer = Printer::new(FullDisk, false);
         assert!(!printer.rows("a", std::iter::once((Timestamp(0), 1.0))));
         assert!(printer.finish().is_err());
     }

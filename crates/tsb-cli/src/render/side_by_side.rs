@@ -5,7 +5,7 @@ use serde_json::Value;
 use tsb_core::report::Run;
 use tsb_core::verdict::Status;
 
-use super::compare::{Row, rows, unequal};
+use super::compare::{ComparedFigure, rows, unequal};
 use super::lines::Lines;
 use super::names::{letter, names, path};
 
@@ -99,7 +99,7 @@ fn head(others: &[usize]) -> String {
     format!("{:NAME$}{:>FIGURE$}{cells}", "", "A")
 }
 
-fn line(row: &Row, others: &[usize]) -> String {
+fn line(row: &ComparedFigure, others: &[usize]) -> String {
     let show = |index: usize| {
         let value = row.values.get(index).copied().flatten();
         value.map_or("-".to_owned(), |value| row.figure.unit.show(value))
