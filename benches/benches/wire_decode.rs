@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use tsb_bench::codec::{Case, Order, Run};
+use tsb_bench::codec::{BatchOrder, Case, Run};
 use tsb_core::time::{Clock, MonotonicClock};
 
 fn main() {
@@ -14,7 +14,7 @@ fn main() {
     let mut group = criterion.benchmark_group("wire_decode");
     let clock = MonotonicClock::new();
     for case in Case::all() {
-        for order in Order::ALL {
+        for order in BatchOrder::ALL {
             let mut run = Run::new(case, order);
             // Two whole ticks, verified: the first announces the names.
             for _ in 0..2 {

@@ -7,7 +7,7 @@
 //! question in wall time: `cargo bench -p tsb-bench --bench wire_decode`.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use tsb_bench::codec::{Case, Order, Run};
+use tsb_bench::codec::{BatchOrder, Case, Run};
 use tsb_core::time::thread_cpu_ns;
 
 /// Ticks per row of the table.
@@ -24,7 +24,7 @@ struct Row {
 }
 
 impl Row {
-    fn measure(case: Case, order: Order) -> Self {
+    fn measure(case: Case, order: BatchOrder) -> Self {
         let mut run = Run::new(case, order);
         let mut row = Self::default();
         // The first tick announces every name and is not counted.
@@ -51,7 +51,7 @@ impl Row {
         row
     }
 
-    fn print(&self, case: Case, order: Order) {
+    fn print(&self, case: Case, order: BatchOrder) {
         let samples = self.samples as f64;
         println!(
             "{:<17} {:<10} {:>9.2} {:>9.1} {:>9.2} {:>9.1} {:>9.2} {:>14.1}",
@@ -79,7 +79,7 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let is_wanted = |case: &Case| wanted.is_empty() || wanted.contains(&case.name());
     for case in Case::all().into_iter().filter(is_wanted) {
-        for order in Order::ALL {
+        for order in BatchOrder::ALL {
             Row::measure(case, order).print(case, order);
         }
     }

@@ -45,7 +45,7 @@ impl Case {
 
 /// How a tick is divided into batches, and the order of its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum BatchOrder {
     /// One batch of 54,000 series.
     WholeTick,
     /// One batch per host, 54 series.
@@ -55,7 +55,7 @@ pub enum Order {
     Shuffled,
 }
 
-impl Order {
+impl BatchOrder {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::WholeTick, Self::OneHost, Self::Shuffled];
 
@@ -115,7 +115,7 @@ impl Sink for Sum {
 #[derive(Debug)]
 pub struct Run {
     case: Case,
-    order: Order,
+    order: BatchOrder,
     encoder: Box<dyn Encoder>,
     decoder: Box<dyn Decoder>,
     sink: Sum,
@@ -135,7 +135,7 @@ impl Run {
     ///
     /// # Panics
     /// If the protocol cannot carry the fleet.
-    pub fn new(case: Case, order: Order) -> Self {
+    pub fn new(case: Case, order: BatchOrder) -> Self {
         let catalog = case.catalog();
         let encoder = case.protocol.encoder(&catalog);
         Self {
@@ -164,7 +164,7 @@ impl Run {
         if self.case.protocol.facts().integers_only {
             self.values.iter_mut().for_each(|value| *value = value.round());
         }
-        if self.order == Order::Shuffled && self.ticks > 0 {
+        if self.order == BatchOrder::Shuffled && self.ticks > 0 {
             self.shuffle(self.case.fields.max(1));
             let values = self.ids.iter().map(|id| self.values[id.index()]);
             self.values = values.collect();
@@ -211,7 +211,7 @@ impl Run {
             let end = self.part.end.min(start + size);
             let values = &self.values[start..end];
             let batch = match self.order {
-                Order::Shuffled => Batch::new(Ids::Each(&self.ids[start..end]), Times::One(self.at), values),
+                BatchOrder::Shuffled => Batch::new(Ids::Each(&self.ids[start..end]), Times::One(self.at), values),
                 _ => Batch::tick(self.ids[start], self.at, values),
             };
             self.encoder.encode(&batch, payload);

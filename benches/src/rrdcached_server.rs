@@ -1,7 +1,7 @@
 //! Servers of rrdcached's protocol, each a process behind a Unix socket, and one client.
 //!
 //! The real daemon is one, and ours is this very program: an example that is called with
-//! `serve` and what `Server::words` says runs [`serve`].
+//! `serve` and what `ServerConfig::words` says runs [`serve`].
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -22,7 +22,7 @@ pub const BATCH: usize = 1_000;
 
 /// Which server, and how it is started.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerConfig {
     /// For tables.
     pub name: String,
     /// The real daemon, or ours.
@@ -41,8 +41,8 @@ pub struct Server {
 
 /// A server that runs, and a client that is connected to it.
 #[derive(Debug)]
-pub struct Served {
-    /// As [`Server::name`].
+pub struct RunningServer {
+    /// As [`ServerConfig::name`].
     pub name: String,
     is_daemon: bool,
     child: Child,
@@ -107,7 +107,7 @@ fn sync_of(policy: &str) -> Option<Sync> {
     }
 }
 
-impl Server {
+impl ServerConfig {
     /// What our own program is called with.
     fn words(&self, socket: &Path) -> [PathBuf; 6] {
         let threads = self.threads.to_string();
@@ -137,7 +137,7 @@ impl Server {
 
     /// Starts it, and returns when it answers.
     #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
-    pub fn start(&self) -> Served {
+    pub fn start(&self) -> RunningServer {
         let [socket, journal, pid] = ["socket", "journal", "pid"].map(|what| self.place.with_extension(what));
         // What an earlier one left, if one did.
         let _ = std::fs::remove_file(&socket);
@@ -177,7 +177,7 @@ impl Server {
             }
             clock.wait_until(clock.now() + 5_000_000);
         };
-        Served {
+        RunningServer {
             name: self.name.clone(),
             is_daemon: self.is_daemon,
             process: Process::watch(child.id()).expect("a process"),
@@ -188,7 +188,7 @@ impl Server {
 }
 
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
-impl Served {
+impl RunningServer {
     /// CPU time that it has used so far, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         let usage = self.process.usage().expect("its usage");
@@ -248,7 +248,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
