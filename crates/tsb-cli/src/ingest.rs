@@ -244,7 +244,7 @@ fn undefined(error: &Error) -> Undefined {
     let cause = Failure::new(Exit::Invalid, "cannot define a series").because(error);
     Undefined {
         why,
-        cause: cause.in_a_line(),
+        cause: cause.one_line(),
     }
 }
 
@@ -299,7 +299,7 @@ impl Service {
         let listener = bound.map_err(|error| unbound(url, &error))?;
         crate::say::line(format_args!(
             "listening on {} into {}, receive buffer {}",
-            endpoint.shown_at(listener.address()),
+            endpoint.url_at(listener.address()),
             self.store,
             units::bytes(listener.granted().receive_bytes as f64),
         ));
@@ -377,7 +377,7 @@ impl Service {
             elapsed_ns: results.elapsed_ns,
             intervals: results.seen.intervals,
             resources: results.seen.resources,
-            failures: failures.iter().map(Failure::in_a_line).collect(),
+            failures: failures.iter().map(Failure::one_line).collect(),
             abandoned,
         };
         let result = self.result(results.stats, &results.cpu, &input);

@@ -20,7 +20,7 @@ use tsb_stores::{Consolidation, Query, Resample, Store, TimeRange};
 use crate::args::{QueryArgs, RowConsolidation};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::delivered;
+use crate::output::ignore_broken_pipe;
 use crate::{credentials, say};
 use print::Printer;
 use tsb_run::damage::Told;
@@ -107,7 +107,7 @@ fn list(known: &[SeriesKey], pattern: Option<&str>) -> Result<Exit, Failure> {
     let written = names
         .iter()
         .try_for_each(|name| writeln!(out, "{}", foreign::line(name)));
-    delivered(written.and_then(|()| out.flush()))?;
+    ignore_broken_pipe(written.and_then(|()| out.flush()))?;
     if names.is_empty() {
         let all = units::count(known.len() as u64);
         say::line(format!("tsb: none of the store's {all} series matches"));

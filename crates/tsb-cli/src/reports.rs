@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Result<Report, Failure> {
 }
 
 /// Parses a document that this program has made.
-pub fn of_our_own(json: &str) -> Result<Report, Failure> {
+pub fn parse_own(json: &str) -> Result<Report, Failure> {
     parse(json).map_err(|why| Failure::new(Exit::Bug, "cannot read our own report").because_of(why))
 }
 

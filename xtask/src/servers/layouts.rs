@@ -156,7 +156,7 @@ fn parse(arguments: &[&str]) -> Result<Options> {
     while let Some(&argument) = rest.next() {
         match (argument, rest.next()) {
             ("--seconds", Some(seconds)) => {
-                options.seconds = seconds.parse().context("--seconds needs a whole number")?
+                options.seconds = seconds.parse().context("--seconds needs a whole number")?;
             }
             ("--program", Some(path)) => options.program = Some(path.into()),
             ("--only", Some(only)) => options.only = Some((*only).to_owned()),

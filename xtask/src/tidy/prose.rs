@@ -163,7 +163,7 @@ fn named_documents(comment: &str) -> impl Iterator<Item = &str> {
     let words = comment.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c));
     words
         .map(|word| word.trim_end_matches('.'))
-        .filter(|word| word.ends_with(".md") && word.contains('/') && !word.contains("//"))
+        .filter(|word| word.rsplit('.').next() == Some("md") && word.contains('/') && !word.contains("//"))
 }
 
 /// The comments of a Rust or TOML file, with their line numbers.

@@ -87,12 +87,8 @@ pub(super) fn command(
     let started = clock.now();
     let calls = Arc::<Calls>::default();
     let came = {
-        let (cache, clock, options) = (
-            Arc::clone(&cache),
-            Arc::clone(&clock),
-            WatchOptions::of(args, duration_ns),
-        );
-        let made = Arc::clone(&calls);
+        let options = WatchOptions::of(args, duration_ns);
+        let (cache, clock, made) = (Arc::clone(&cache), Arc::clone(&clock), Arc::clone(&calls));
         serve_abandonable(&signals, patience, &calls, move |stop, over| {
             let progress = CacheProgress {
                 cache: &cache,
@@ -127,7 +123,7 @@ pub(super) fn command(
         Came::Never(why) => {
             let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
             let abandoned = AbandonedStore { why, is_stopped };
-            report_left_behind(plan, cache, &glances, clock.now() - started, &abandoned, &outputs)
+            report_abandoned(plan, cache, &glances, clock.now() - started, &abandoned, &outputs)
         }
     }
 }
@@ -169,7 +165,7 @@ fn report(plan: IngestPlan, cache: &FileCache, results: CacheResults, outputs: &
 
 /// The same if a call into the cache does not return. Its counters are read with a time limit,
 /// as a writing thread may hold their lock.
-fn report_left_behind(
+fn report_abandoned(
     plan: IngestPlan,
     cache: Arc<FileCache>,
     glances: &[Glance],

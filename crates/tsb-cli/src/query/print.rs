@@ -8,7 +8,7 @@ use tsb_core::Timestamp;
 use tsb_core::time::SECOND_NS;
 
 use crate::failure::Failure;
-use crate::output::delivered;
+use crate::output::ignore_broken_pipe;
 use tsb_run::foreign;
 
 /// Writes a header line, then rows.
@@ -59,7 +59,7 @@ impl<W: Write> Printer<W> {
     pub(super) fn finish(mut self) -> Result<u64, Failure> {
         self.head();
         let flushed = self.written.and_then(|()| self.out.flush());
-        delivered(flushed)?;
+        ignore_broken_pipe(flushed)?;
         Ok(self.rows)
     }
 }

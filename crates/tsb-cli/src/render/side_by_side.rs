@@ -33,7 +33,7 @@ pub fn text(runs: &[Run], lines: &mut Lines) {
             run.durability.level,
             run.verdict.status
         ));
-        for sentence in against(run) {
+        for sentence in caveats(run) {
             lines.below(sentence);
         }
     }
@@ -53,7 +53,7 @@ pub fn text(runs: &[Run], lines: &mut Lines) {
 
 /// The caveats of a run's figures: the reasons of a verdict other than VALID, and an
 /// interruption.
-pub fn against(run: &Run) -> Vec<String> {
+pub fn caveats(run: &Run) -> Vec<String> {
     let mut sentences = Vec::new();
     if run.verdict.status != Status::Valid {
         sentences.extend(run.verdict.reasons.iter().cloned());

@@ -8,7 +8,7 @@ use super::markup::Markup;
 use super::verdict::class;
 use crate::render::compare::{ComparedFigure, rows, unequal};
 use crate::render::names::{letter, path};
-use crate::render::side_by_side::against;
+use crate::render::side_by_side::caveats;
 
 pub(super) fn section(shown: &[PageRun<'_>], runs: &[Run], values: &[Value], page: &mut Markup) {
     page.section("side-by-side", "Side by side", "");
@@ -42,9 +42,9 @@ fn who(shown: &[PageRun<'_>], page: &mut Markup) {
         page.text(&format!("{}, {}. ", path(run), run.durability.level));
         page.raw(&format!("<strong class=\"status {}\">", class(run.verdict.status)));
         page.element("", &run.verdict.status.to_string(), "</strong>");
-        let against = against(run);
-        if !against.is_empty() {
-            page.element(": ", &against.join("; "), ".");
+        let caveats = caveats(run);
+        if !caveats.is_empty() {
+            page.element(": ", &caveats.join("; "), ".");
         }
         page.raw("</li>\n");
     }
