@@ -148,7 +148,7 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
     if !is_cold {
         // Later rounds touch other pages, so all must be cached.
         for way in &ways {
-            page_cache::warm(&set_of(folder, &way.served.name), count);
+            page_cache::load(&set_of(folder, &way.served.name), count);
         }
     }
     for round in 0..ROUNDS {
@@ -159,7 +159,7 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
             let MeasuredServer { served: way, costs } = &mut ways[index];
             if is_cold {
                 let set = set_of(folder, &way.name);
-                page_cache::chill(&set, count);
+                page_cache::evict(&set, count);
                 residents.extend(page_cache::resident(&set, count));
             }
             let disk = DiskUse::of(folder);
@@ -241,13 +241,13 @@ fn kills(folder: &Path, count: usize) {
             let updates = (round as i64 * 389) % 1_000 + 1;
             let mut server = MeasuredServer::anew(folder, way, policy).served;
             for second in 0..updates {
-                server.say(&format!("UPDATE 1.rrd {}:1:1\n", begun_s + second));
-                server.hear();
+                server.send(&format!("UPDATE 1.rrd {}:1:1\n", begun_s + second));
+                server.receive();
             }
             drop(server);
             let mut server = MeasuredServer::start(folder, way, policy).served;
-            server.say("FLUSH 1.rrd\n");
-            server.hear();
+            server.send("FLUSH 1.rrd\n");
+            server.receive();
             let file = tsb_rrd::RrdFile::open(&set_of(folder, way.0).join("1.rrd")).expect("the first file");
             let newest = file.newest(&mut tsb_rrd::Session::default()).expect("its header");
             let kept = (newest.seconds - begun_s + 1).max(0);
@@ -316,8 +316,8 @@ fn ack(folder: &Path, count: usize, most_ns: u64, way: &mut RunningServer) -> [f
         let at = now_s + 1 + (index / count) as i64;
         let text = format!("UPDATE {}.rrd {at}:{}.25:1\n", index % count + 1, index % 997);
         let begun = clock.now();
-        way.say(&text);
-        way.hear();
+        way.send(&text);
+        way.receive();
         times.record(clock.now() - begun);
     }
     let single_cpu = (way.cpu_ns() - cpu) as f64 / 1e3 / times.count() as f64;

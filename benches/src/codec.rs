@@ -10,14 +10,14 @@ use crate::mix::{self, Mix, Random};
 
 /// A case: a protocol, and the form of the series keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct CodecCase {
     /// The protocol.
     pub protocol: Protocol,
     /// Number of series that differ only in the label `_field`; 0: dotted names without labels.
     fields: usize,
 }
 
-impl Case {
+impl CodecCase {
     /// Every protocol, and Influx with one and with ten fields per line.
     pub fn all() -> Vec<Self> {
         let of = |protocol: Protocol| {
@@ -80,14 +80,14 @@ impl BatchOrder {
 
 /// Counts and sums the decoded samples.
 #[derive(Debug, Default)]
-struct Sum {
+struct SampleSum {
     catalog: Catalog,
     samples: usize,
     batches: usize,
     bits: u64,
 }
 
-impl Sink for Sum {
+impl Sink for SampleSum {
     fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         Ok(self.catalog.intern(key.clone()))
     }
@@ -113,12 +113,12 @@ impl Sink for Sum {
 
 /// An encoder and a decoder, which process ticks part by part.
 #[derive(Debug)]
-pub struct Run {
-    case: Case,
+pub struct Codec {
+    case: CodecCase,
     order: BatchOrder,
     encoder: Box<dyn Encoder>,
     decoder: Box<dyn Decoder>,
-    sink: Sum,
+    sink: SampleSum,
     fleet: Mix,
     random: Random,
     ids: Vec<SeriesId>,
@@ -130,12 +130,12 @@ pub struct Run {
     part: std::ops::Range<usize>,
 }
 
-impl Run {
+impl Codec {
     /// Prepares a run; nothing has been encoded.
     ///
     /// # Panics
     /// If the protocol cannot carry the fleet.
-    pub fn new(case: Case, order: BatchOrder) -> Self {
+    pub fn new(case: CodecCase, order: BatchOrder) -> Self {
         let catalog = case.catalog();
         let encoder = case.protocol.encoder(&catalog);
         Self {
@@ -143,9 +143,9 @@ impl Run {
             order,
             encoder: encoder.unwrap_or_else(|error| panic!("{error}")),
             decoder: case.protocol.decoder(Arc::new(ManualClock::new())),
-            sink: Sum {
+            sink: SampleSum {
                 catalog,
-                ..Sum::default()
+                ..SampleSum::default()
             },
             fleet: Mix::new(7),
             random: Random(9),

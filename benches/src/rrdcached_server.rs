@@ -201,12 +201,12 @@ impl RunningServer {
     }
 
     /// Sends a command.
-    pub fn say(&mut self, text: &str) {
+    pub fn send(&mut self, text: &str) {
         self.client.send(text).expect("a listener");
     }
 
     /// The lines of one reply.
-    pub fn hear(&mut self) -> Vec<String> {
+    pub fn receive(&mut self) -> Vec<String> {
         let reply = self.client.reply().expect("a reply");
         assert!(reply.is_ok, "{}: {}", self.name, reply.text);
         reply.lines
@@ -215,9 +215,9 @@ impl RunningServer {
     /// Updates as batches, all of which must succeed.
     pub fn batches(&mut self, texts: &[String]) {
         for text in texts {
-            self.say(text);
-            self.hear();
-            let errors = self.hear();
+            self.send(text);
+            self.receive();
+            let errors = self.receive();
             assert!(errors.is_empty(), "{}: {}", self.name, errors[0]);
         }
     }
@@ -230,8 +230,8 @@ impl RunningServer {
     /// Has everything written, and returns when the counters say that `values` more values are.
     pub fn drain(&mut self, clock: &MonotonicClock, values: u64) {
         let before = self.written();
-        self.say("FLUSHALL\n");
-        self.hear();
+        self.send("FLUSHALL\n");
+        self.receive();
         while self.written() < before + values {
             clock.wait_until(clock.now() + 1_000_000);
         }

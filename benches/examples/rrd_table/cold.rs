@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use tsb_bench::page_cache::{DiskUse, chill, resident};
+use tsb_bench::page_cache::{DiskUse, evict, resident};
 use tsb_bench::rrd::{self, Files, STEP_S, UpdateMethod};
 use tsb_bench::rrdcached_server::{RunningServer, ServerConfig, batches, has_daemon};
 use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns};
@@ -112,7 +112,7 @@ fn one(way: &ColdMethod, set: &Path, count: usize) -> ColdTurn {
         rrd::readings(to_s, steps, STEP_S, &mut texts);
         Files::open(set, count, UpdateMethod::Ahead).update_all(&texts);
     }
-    chill(set, count);
+    evict(set, count);
     if let Some(server) = &server {
         forget_pages(&server.checkpoint());
     }

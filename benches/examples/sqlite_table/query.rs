@@ -27,7 +27,7 @@ const WARM: u64 = 400;
 const COLD: u64 = 16;
 
 /// One kind of query over a file of one day.
-struct Question {
+struct QueryCase {
     name: &'static str,
     series: u64,
     /// Seconds after the first sample.
@@ -37,7 +37,7 @@ struct Question {
     kind: Consolidation,
 }
 
-const QUESTIONS: [Question; 4] = [
+const QUESTIONS: [QueryCase; 4] = [
     question(
         "Q1 max a minute, an hour of the day",
         1,
@@ -74,8 +74,8 @@ const fn question(
     (start, hours): (i64, i64),
     step: i64,
     kind: Consolidation,
-) -> Question {
-    Question {
+) -> QueryCase {
+    QueryCase {
         name,
         series,
         start,
@@ -144,7 +144,7 @@ fn device_bytes() -> u64 {
 }
 
 impl QueryRun {
-    fn ask(&mut self, store: &TickStore, question: &Question, round: u64) {
+    fn ask(&mut self, store: &TickStore, question: &QueryCase, round: u64) {
         let series: Vec<SeriesId> = (0..question.series)
             .map(|place| SeriesId(((round * 7 + place + 1) * 2_654_435_761 % SERIES as u64) as u32))
             .collect();
