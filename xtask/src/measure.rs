@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_understood_or_refused() {
+    fn options_are_understood_or_refused() {
         let options = Options::parse(&["pacing", "--quick"]).expect("it is known");
         let names: Vec<&str> = options.sections().iter().map(|section| section.name).collect();
         assert_eq!(

@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_understood_or_refused() {
+    fn options_are_understood_or_refused() {
         let all = ["--rounds", "5", "--out", "x.md", "--only", "wires"];
         let options = Options::parse(&all, 3).expect("all are known");
         assert!(options.wants("wires") && !options.wants("memory"));

@@ -35,11 +35,6 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "Cursor",
-        "public over a schedule; the other reads bytes of a trace",
-    ),
-    (
-        "crates/tsb-core",
         "Curve",
         "of quantiles, and of a rate: each is the word of its module",
     ),
@@ -123,16 +118,6 @@ const SHARED: &[(&str, &str, &str)] = &[
         "crates/tsb-core",
         "Verdict",
         "of a run; the other is what an HTTP answer says",
-    ),
-    (
-        "crates/tsb-librrd",
-        "Creation",
-        "the safe form, and the one with pointers",
-    ),
-    (
-        "crates/tsb-rrd",
-        "Stage",
-        "of a file that is read ahead, and a staging buffer",
     ),
 ];
 
