@@ -157,7 +157,7 @@ fn a_store_is_charged_for_its_own_threads() {
 }
 
 #[test]
-fn threads_that_a_store_does_not_state_are_said_to_be_in_no_part() {
+fn a_note_says_that_unreported_store_threads_are_in_no_part() {
     let busy = BusyStore::store(false);
     let store: Arc<dyn Store> = Arc::clone(&busy) as Arc<dyn Store>;
     let run = run(&store, "inproc", "216k");
@@ -168,7 +168,7 @@ fn threads_that_a_store_does_not_state_are_said_to_be_in_no_part() {
 }
 
 #[test]
-fn a_store_that_keeps_nothing_is_said_to() {
+fn the_text_says_that_the_null_store_keeps_nothing() {
     let report = |store: &str| {
         let arguments = "run --quiet --no-calibrate --transport inproc --series 540 --interval 1s --rate max";
         let arguments: Vec<&str> = arguments.split(' ').collect();
