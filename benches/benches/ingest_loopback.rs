@@ -35,7 +35,7 @@ fn ingest_loopback(criterion: &mut Criterion) {
             values
         })
         .collect();
-    for (protocol, over) in loopback::ways() {
+    for (protocol, over) in loopback::wires() {
         for (name, length) in [("host-54", mix::HOST), ("tick-54000", mix::SERIES)] {
             loopback::verify(protocol, over, length);
             for sink in SINKS {

@@ -7,7 +7,7 @@
 #![expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use tsb_bench::rrd::{self, Files, START_S, STEP_S, Way};
+use tsb_bench::rrd::{self, Files, START_S, STEP_S, UpdateMethod};
 use tsb_rrd::{RrdFile, Session};
 
 const FILES: usize = 100;
@@ -26,7 +26,7 @@ fn verify(folder: &std::path::Path, files: &mut Files) {
 fn updates(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("rrd_update");
     group.throughput(Throughput::Elements(1));
-    for &way in Way::ALL {
+    for &way in UpdateMethod::ALL {
         let folder = tempfile::tempdir().expect("a folder");
         rrd::create(folder.path(), FILES);
         let mut files = Files::open(folder.path(), FILES, way);

@@ -31,15 +31,15 @@ const BASE: Timestamp = Timestamp::from_secs(1_699_920_000);
 
 /// One kind of query: `series` series, `hours` hours, one row per step.
 #[derive(Clone, Copy, Debug)]
-struct Question {
+struct QueryCase {
     name: &'static str,
     series: u64,
     hours: i64,
     resample: Resample,
 }
 
-fn questions() -> [Question; 4] {
-    let question = |name, series, hours, step_ns, consolidation| Question {
+fn questions() -> [QueryCase; 4] {
+    let question = |name, series, hours, step_ns, consolidation| QueryCase {
         name,
         series,
         hours,
@@ -63,13 +63,13 @@ fn mixed(index: u64) -> u64 {
 }
 
 /// The series, and the first hour, of the `round`-th query of a kind.
-fn target(question: &Question, round: u64) -> (Vec<SeriesId>, i64) {
+fn target(question: &QueryCase, round: u64) -> (Vec<SeriesId>, i64) {
     let series = (0..question.series).map(|place| SeriesId((mixed(round * 8 + place) % SERIES) as u32));
     (series.collect(), (mixed(!round) % (25 - question.hours as u64)) as i64)
 }
 
 /// Runs a query and calls `row` for every row.
-fn ask(store: &dyn Store, question: &Question, round: u64, row: &mut dyn FnMut(SeriesId, Timestamp, f64)) {
+fn ask(store: &dyn Store, question: &QueryCase, round: u64, row: &mut dyn FnMut(SeriesId, Timestamp, f64)) {
     let (series, hour) = target(question, round);
     let start = BASE + hour * HOUR;
     let query = Query {
@@ -105,7 +105,7 @@ fn fill(store: &dyn Store, workload: &Workload) {
 }
 
 /// Compares some answers with ones computed from the workload.
-fn verify(store: &dyn Store, workload: &Workload, question: &Question) {
+fn verify(store: &dyn Store, workload: &Workload, question: &QueryCase) {
     for round in 0..12 {
         let mut rows = Vec::new();
         ask(store, question, round, &mut |series, at, value| {
@@ -133,7 +133,7 @@ fn verify(store: &dyn Store, workload: &Workload, question: &Question) {
 }
 
 /// CPU nanoseconds of `count` queries, starting with the `round`-th.
-fn cost(store: &dyn Store, question: &Question, round: u64, count: u64) -> u64 {
+fn cost(store: &dyn Store, question: &QueryCase, round: u64, count: u64) -> u64 {
     let mut sum = 0.0;
     let start = thread_cpu_ns();
     for round in round..round + count {

@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use tsb_bench::drive::{Clock, Drive, Order};
+use tsb_bench::store_driver::{CpuClock, StoreDriver, TickOrder};
 use tsb_core::workload::{BatchMode, FleetSpec, Jitter, Workload, WorkloadSpec};
 use tsb_run::spec;
 use tsb_stores::Store;
@@ -25,7 +25,7 @@ const SERIES: usize = 54_000;
 struct Case {
     name: &'static str,
     spec: WorkloadSpec,
-    order: Order,
+    order: TickOrder,
     ticks: u64,
 }
 
@@ -56,13 +56,13 @@ fn cases() -> Vec<Case> {
         ticks,
     };
     vec![
-        case("tick-54000", mix(BatchMode::Tick), Order::AsSent, 3600),
-        case("host-54", mix(BatchMode::Host), Order::AsSent, 3600),
-        case("shuffled-54000", mix(BatchMode::Tick), Order::Shuffled, 1200),
-        case("late-duplicate-54000", disordered, Order::AsSent, 1200),
-        case("jitter-54000", jittered(BatchMode::Tick), Order::AsSent, 1200),
-        case("jitter-host-54", jittered(BatchMode::Host), Order::AsSent, 1200),
-        case("kstat-tick-54000", kstat, Order::AsSent, 3600),
+        case("tick-54000", mix(BatchMode::Tick), TickOrder::AsSent, 3600),
+        case("host-54", mix(BatchMode::Host), TickOrder::AsSent, 3600),
+        case("shuffled-54000", mix(BatchMode::Tick), TickOrder::Shuffled, 1200),
+        case("late-duplicate-54000", disordered, TickOrder::AsSent, 1200),
+        case("jitter-54000", jittered(BatchMode::Tick), TickOrder::AsSent, 1200),
+        case("jitter-host-54", jittered(BatchMode::Host), TickOrder::AsSent, 1200),
+        case("kstat-tick-54000", kstat, TickOrder::AsSent, 3600),
     ]
 }
 
@@ -76,7 +76,7 @@ fn bench(criterion: &mut Criterion) {
     for case in cases() {
         let workload = Workload::new(&case.spec).expect("a fleet of the list");
         let store = open(&workload);
-        let mut drive = Drive::new(&workload, case.order, Clock::Thread);
+        let mut drive = StoreDriver::new(&workload, case.order, CpuClock::Thread);
         drive.run(&store, 300);
         drive.verify(&store);
         let mut group = criterion.benchmark_group("store_write/memory");
@@ -116,7 +116,7 @@ fn bench_sqlite(criterion: &mut Criterion) {
         let path = folder.path().join("bench.db");
         let store = spec::open(&format!("sqlite:{}?{options}", path.display())).expect("a new file");
         store.define(&workload.catalog().definitions()).expect("fresh series");
-        let mut drive = Drive::new(&workload, Order::AsSent, Clock::Process);
+        let mut drive = StoreDriver::new(&workload, TickOrder::AsSent, CpuClock::Process);
         drive.run(&store, 3);
         drive.verify(&store);
         let mut group = criterion.benchmark_group("store_write");
@@ -146,7 +146,7 @@ fn table(only: Option<&str>) {
     {
         let workload = Workload::new(&case.spec).expect("a fleet of the list");
         let store = open(&workload);
-        let mut drive = Drive::new(&workload, case.order, Clock::Thread);
+        let mut drive = StoreDriver::new(&workload, case.order, CpuClock::Thread);
         let first = drive.run(&store, WARM_UP);
         let cost = drive.run(&store, case.ticks - WARM_UP);
         drive.verify(&store);

@@ -3,14 +3,14 @@
 //! Wall time; for CPU time see `cargo run --release -p tsb-bench --example wire_table`.
 
 use criterion::{Criterion, Throughput};
-use tsb_bench::codec::{Case, Order, Run};
+use tsb_bench::codec::{BatchOrder, Codec, CodecCase};
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("wire_encode");
-    for case in Case::all() {
-        for order in Order::ALL {
-            let mut run = Run::new(case, order);
+    for case in CodecCase::all() {
+        for order in BatchOrder::ALL {
+            let mut run = Codec::new(case, order);
             // Two whole ticks, verified: the first announces the names.
             for _ in 0..2 {
                 run.next_tick();

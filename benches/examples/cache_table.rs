@@ -110,7 +110,7 @@ fn journal(folder: &Path) {
     }
 }
 
-struct Way {
+struct CacheCase {
     name: String,
     store: Box<dyn Store>,
     /// Another process that works for it.
@@ -127,7 +127,7 @@ struct Cost {
     sync_ns: u64,
 }
 
-impl Way {
+impl CacheCase {
     fn new(name: impl Into<String>, store: impl Store) -> Self {
         Self {
             name: name.into(),
@@ -144,7 +144,7 @@ impl Way {
     }
 }
 
-fn ways(folder: &Path, number: u32, daemon: Option<(&Path, u32)>) -> Vec<Way> {
+fn ways(folder: &Path, number: u32, daemon: Option<(&Path, u32)>) -> Vec<CacheCase> {
     let mut engines = vec![("native", EngineKind::Native)];
     if cfg!(feature = "librrd") {
         engines.push(("librrd", EngineKind::Librrd));
@@ -159,15 +159,15 @@ fn ways(folder: &Path, number: u32, daemon: Option<(&Path, u32)>) -> Vec<Way> {
             let name = format!("{name} {threads}");
             let store = RrdStore::open(&folder.join(name.replace(' ', "-")), options).expect("files");
             // The flushing thread counts as one; the others are the cache's own.
-            ways.push(Way::new(name, cache(store, number, threads, None)));
+            ways.push(CacheCase::new(name, cache(store, number, threads, None)));
         }
     }
     if let Some((socket, pid)) = daemon {
         let store = RrdcachedStore::open(socket, "table-", RrdOptions::default()).expect("the daemon");
         define(&store, number);
-        ways.push(Way {
+        ways.push(CacheCase {
             other: Process::watch(pid),
-            ..Way::new("rrdcached", store)
+            ..CacheCase::new("rrdcached", store)
         });
     }
     ways
@@ -205,7 +205,13 @@ fn drains(folder: &Path, number: u32, daemon: Option<(&Path, u32)>) {
     }
 }
 
-fn drain(way: &Way, root: &std::fs::File, clock: &MonotonicClock, values: &[f64], ticks: std::ops::Range<i64>) -> Cost {
+fn drain(
+    way: &CacheCase,
+    root: &std::fs::File,
+    clock: &MonotonicClock,
+    values: &[f64],
+    ticks: std::ops::Range<i64>,
+) -> Cost {
     let (cpu, begun) = (way.cpu_ns(), clock.now());
     ticks.for_each(|at| tick(&*way.store, at, values, 1_000));
     let accepted = clock.now();
@@ -220,7 +226,7 @@ fn drain(way: &Way, root: &std::fs::File, clock: &MonotonicClock, values: &[f64]
     }
 }
 
-fn row(way: &mut Way, updates: f64) {
+fn row(way: &mut CacheCase, updates: f64) {
     let best = |cost: fn(&Cost) -> u64| way.costs.iter().map(cost).min().unwrap_or(0) as f64 / updates;
     println!(
         "{:10}  {:8.3}  {:8.3}  {:8.3}  {:8.3}",

@@ -36,7 +36,7 @@ fn main() {
             values
         })
         .collect();
-    for (protocol, over) in loopback::ways() {
+    for (protocol, over) in loopback::wires() {
         for (name, length) in [("host-54", mix::HOST), ("tick-54000", mix::SERIES)] {
             loopback::verify(protocol, over, length);
             let store: Option<Arc<dyn Store>> = sink.as_deref().map(|sink| spec::open(sink).expect("a store").into());

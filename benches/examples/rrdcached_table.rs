@@ -14,9 +14,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tsb_bench::cold::{self, DiskUse, Resident};
+use tsb_bench::page_cache::{self, DiskUse, Resident};
 use tsb_bench::rrd::{self, STEP_S};
-use tsb_bench::served::{self, BATCH, Served, Server, has_daemon};
+use tsb_bench::rrdcached_server::{self, BATCH, RunningServer, ServerConfig, has_daemon};
 use tsb_core::latency::Histogram;
 use tsb_core::time::{Clock, MonotonicClock};
 
@@ -43,7 +43,7 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let count = |word: &str| word.parse::<usize>().expect("a number");
     match words[..] {
-        ["serve", ref words @ ..] => served::serve(words),
+        ["serve", ref words @ ..] => rrdcached_server::serve(words),
         ["prepare", folder, number] => prepare(Path::new(folder), count(number)),
         ["drain", folder, number, readings] => drain(Path::new(folder), count(number), count(readings) as i64, false),
         ["cold", folder, number, readings] => drain(Path::new(folder), count(number), count(readings) as i64, true),
@@ -77,8 +77,8 @@ fn prepare(folder: &Path, count: usize) {
 }
 
 /// A server with a client.
-struct Way {
-    served: Served,
+struct MeasuredServer {
+    served: RunningServer,
     costs: Vec<Cost>,
 }
 
@@ -93,9 +93,9 @@ struct Cost {
     disk: DiskUse,
 }
 
-fn server(folder: &Path, (name, is_daemon, threads): (&str, bool, usize), policy: &str) -> Server {
+fn server(folder: &Path, (name, is_daemon, threads): (&str, bool, usize), policy: &str) -> ServerConfig {
     let set = set_of(folder, name);
-    Server {
+    ServerConfig {
         name: name.to_owned(),
         is_daemon,
         threads,
@@ -106,7 +106,7 @@ fn server(folder: &Path, (name, is_daemon, threads): (&str, bool, usize), policy
     }
 }
 
-impl Way {
+impl MeasuredServer {
     /// Starts it after removing the journal of an earlier process.
     fn anew(folder: &Path, way: (&str, bool, usize), policy: &str) -> Self {
         server(folder, way, policy).forget();
@@ -133,20 +133,22 @@ fn newest_s(folder: &Path) -> i64 {
 
 /// Ticks of all files, in batches.
 fn texts(count: usize, from_s: i64, readings: i64) -> Vec<String> {
-    served::batches(count, from_s, readings, STEP_S)
+    rrdcached_server::batches(count, from_s, readings, STEP_S)
 }
 
 fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
     let root = std::fs::File::open(folder).expect("the folder");
     let clock = MonotonicClock::new();
     let known = WAYS.into_iter().filter(|&(_, is_daemon, _)| !is_daemon || has_daemon());
-    let mut ways: Vec<Way> = known.map(|way| Way::anew(folder, way, "no journal")).collect();
+    let mut ways: Vec<MeasuredServer> = known
+        .map(|way| MeasuredServer::anew(folder, way, "no journal"))
+        .collect();
     let mut now_s = newest_s(folder);
     let mut residents = Vec::new();
     if !is_cold {
         // Later rounds touch other pages, so all must be cached.
         for way in &ways {
-            cold::warm(&set_of(folder, &way.served.name), count);
+            page_cache::load(&set_of(folder, &way.served.name), count);
         }
     }
     for round in 0..ROUNDS {
@@ -154,11 +156,11 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
         now_s += readings * STEP_S;
         for turn in 0..ways.len() {
             let index = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
-            let Way { served: way, costs } = &mut ways[index];
+            let MeasuredServer { served: way, costs } = &mut ways[index];
             if is_cold {
                 let set = set_of(folder, &way.name);
-                cold::chill(&set, count);
-                residents.extend(cold::resident(&set, count));
+                page_cache::evict(&set, count);
+                residents.extend(page_cache::resident(&set, count));
             }
             let disk = DiskUse::of(folder);
             let (begun, cpu) = (clock.now(), way.cpu_ns());
@@ -198,7 +200,7 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
 }
 
 /// Prints the cost per update of each server.
-fn rows(ways: &[Way], updates: usize) {
+fn rows(ways: &[MeasuredServer], updates: usize) {
     println!("way          accept  its CPU   drain    sync     all  all CPU  disk: reads  writes      KB");
     for way in ways {
         let costs = || way.costs.iter();
@@ -237,15 +239,15 @@ fn kills(folder: &Path, count: usize) {
         for round in 0..count {
             let begun_s = newest_s(folder) + STEP_S;
             let updates = (round as i64 * 389) % 1_000 + 1;
-            let mut server = Way::anew(folder, way, policy).served;
+            let mut server = MeasuredServer::anew(folder, way, policy).served;
             for second in 0..updates {
-                server.say(&format!("UPDATE 1.rrd {}:1:1\n", begun_s + second));
-                server.hear();
+                server.send(&format!("UPDATE 1.rrd {}:1:1\n", begun_s + second));
+                server.receive();
             }
             drop(server);
-            let mut server = Way::start(folder, way, policy).served;
-            server.say("FLUSH 1.rrd\n");
-            server.hear();
+            let mut server = MeasuredServer::start(folder, way, policy).served;
+            server.send("FLUSH 1.rrd\n");
+            server.receive();
             let file = tsb_rrd::RrdFile::open(&set_of(folder, way.0).join("1.rrd")).expect("the first file");
             let newest = file.newest(&mut tsb_rrd::Session::default()).expect("its header");
             let kept = (newest.seconds - begun_s + 1).max(0);
@@ -278,7 +280,12 @@ fn acks(folder: &Path, count: usize, most_ns: u64) {
         for turn in 0..all.len() {
             let index = if round % 2 == 0 { turn } else { all.len() - 1 - turn };
             let (way, policy) = all[index];
-            let row = ack(folder, count, most_ns, &mut Way::anew(folder, way, policy).served);
+            let row = ack(
+                folder,
+                count,
+                most_ns,
+                &mut MeasuredServer::anew(folder, way, policy).served,
+            );
             for (best, value) in table[index].iter_mut().zip(row) {
                 *best = best.min(value);
             }
@@ -292,7 +299,7 @@ fn acks(folder: &Path, count: usize, most_ns: u64) {
 }
 
 /// One server's row.
-fn ack(folder: &Path, count: usize, most_ns: u64, way: &mut Served) -> [f64; 6] {
+fn ack(folder: &Path, count: usize, most_ns: u64, way: &mut RunningServer) -> [f64; 6] {
     /// Ticks in batches.
     const TICKS: i64 = 10;
     let clock = MonotonicClock::new();
@@ -309,8 +316,8 @@ fn ack(folder: &Path, count: usize, most_ns: u64, way: &mut Served) -> [f64; 6] 
         let at = now_s + 1 + (index / count) as i64;
         let text = format!("UPDATE {}.rrd {at}:{}.25:1\n", index % count + 1, index % 997);
         let begun = clock.now();
-        way.say(&text);
-        way.hear();
+        way.send(&text);
+        way.receive();
         times.record(clock.now() - begun);
     }
     let single_cpu = (way.cpu_ns() - cpu) as f64 / 1e3 / times.count() as f64;

@@ -270,12 +270,12 @@ fn rates(protocol: Protocol, store: &str) {
 }
 
 /// The result of one run.
-struct Seen {
+struct RunResult {
     lost: u64,
     held_per_second: f64,
 }
 
-impl Seen {
+impl RunResult {
     /// Whether nothing was lost and the sender kept up with the asked rate.
     fn is_good(&self, asked: u64) -> bool {
         self.lost == 0 && self.held_per_second > 0.95 * asked as f64
@@ -287,7 +287,7 @@ fn fleet(protocol: Protocol) -> &'static str {
     if protocol.facts().integers_only { "kstat" } else { "mix" }
 }
 
-fn run(protocol: Protocol, store: &str, rate: u64) -> Seen {
+fn run(protocol: Protocol, store: &str, rate: u64) -> RunResult {
     let program = std::env::current_exe().expect("a path").with_file_name("../tsb");
     let rate_text = rate.to_string();
     let arguments = [
@@ -332,7 +332,7 @@ fn run(protocol: Protocol, store: &str, rate: u64) -> Seen {
     // The ledger explains every missing sample, and all counters agree.
     assert_eq!(ledger("verified") + kernel + transport, ledger("sent"), "{report}");
     assert_eq!(report.pointer("/ledger/balanced"), Some(&Value::Bool(true)), "{report}");
-    Seen {
+    RunResult {
         lost: kernel + transport,
         held_per_second: held,
     }

@@ -7,7 +7,7 @@
 //! question in wall time: `cargo bench -p tsb-bench --bench wire_decode`.
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use tsb_bench::codec::{Case, Order, Run};
+use tsb_bench::codec::{BatchOrder, Codec, CodecCase};
 use tsb_core::time::thread_cpu_ns;
 
 /// Ticks per row of the table.
@@ -24,8 +24,8 @@ struct Row {
 }
 
 impl Row {
-    fn measure(case: Case, order: Order) -> Self {
-        let mut run = Run::new(case, order);
+    fn measure(case: CodecCase, order: BatchOrder) -> Self {
+        let mut run = Codec::new(case, order);
         let mut row = Self::default();
         // The first tick announces every name and is not counted.
         for tick in 0..=TICKS {
@@ -51,7 +51,7 @@ impl Row {
         row
     }
 
-    fn print(&self, case: Case, order: Order) {
+    fn print(&self, case: CodecCase, order: BatchOrder) {
         let samples = self.samples as f64;
         println!(
             "{:<17} {:<10} {:>9.2} {:>9.1} {:>9.2} {:>9.1} {:>9.2} {:>14.1}",
@@ -77,9 +77,9 @@ fn main() {
         "protocol", "order", "B/sample", "M/CPU-s", "ns", "M/CPU-s", "ns", "samples/batch"
     );
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let is_wanted = |case: &Case| wanted.is_empty() || wanted.contains(&case.name());
-    for case in Case::all().into_iter().filter(is_wanted) {
-        for order in Order::ALL {
+    let is_wanted = |case: &CodecCase| wanted.is_empty() || wanted.contains(&case.name());
+    for case in CodecCase::all().into_iter().filter(is_wanted) {
+        for order in BatchOrder::ALL {
             Row::measure(case, order).print(case, order);
         }
     }

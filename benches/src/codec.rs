@@ -10,14 +10,14 @@ use crate::mix::{self, Mix, Random};
 
 /// A case: a protocol, and the form of the series keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct CodecCase {
     /// The protocol.
     pub protocol: Protocol,
     /// Number of series that differ only in the label `_field`; 0: dotted names without labels.
     fields: usize,
 }
 
-impl Case {
+impl CodecCase {
     /// Every protocol, and Influx with one and with ten fields per line.
     pub fn all() -> Vec<Self> {
         let of = |protocol: Protocol| {
@@ -45,7 +45,7 @@ impl Case {
 
 /// How a tick is divided into batches, and the order of its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum BatchOrder {
     /// One batch of 54,000 series.
     WholeTick,
     /// One batch per host, 54 series.
@@ -55,7 +55,7 @@ pub enum Order {
     Shuffled,
 }
 
-impl Order {
+impl BatchOrder {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::WholeTick, Self::OneHost, Self::Shuffled];
 
@@ -80,14 +80,14 @@ impl Order {
 
 /// Counts and sums the decoded samples.
 #[derive(Debug, Default)]
-struct Sum {
+struct SampleSum {
     catalog: Catalog,
     samples: usize,
     batches: usize,
     bits: u64,
 }
 
-impl Sink for Sum {
+impl Sink for SampleSum {
     fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         Ok(self.catalog.intern(key.clone()))
     }
@@ -113,12 +113,12 @@ impl Sink for Sum {
 
 /// An encoder and a decoder, which process ticks part by part.
 #[derive(Debug)]
-pub struct Run {
-    case: Case,
-    order: Order,
+pub struct Codec {
+    case: CodecCase,
+    order: BatchOrder,
     encoder: Box<dyn Encoder>,
     decoder: Box<dyn Decoder>,
-    sink: Sum,
+    sink: SampleSum,
     fleet: Mix,
     random: Random,
     ids: Vec<SeriesId>,
@@ -130,12 +130,12 @@ pub struct Run {
     part: std::ops::Range<usize>,
 }
 
-impl Run {
+impl Codec {
     /// Prepares a run; nothing has been encoded.
     ///
     /// # Panics
     /// If the protocol cannot carry the fleet.
-    pub fn new(case: Case, order: Order) -> Self {
+    pub fn new(case: CodecCase, order: BatchOrder) -> Self {
         let catalog = case.catalog();
         let encoder = case.protocol.encoder(&catalog);
         Self {
@@ -143,9 +143,9 @@ impl Run {
             order,
             encoder: encoder.unwrap_or_else(|error| panic!("{error}")),
             decoder: case.protocol.decoder(Arc::new(ManualClock::new())),
-            sink: Sum {
+            sink: SampleSum {
                 catalog,
-                ..Sum::default()
+                ..SampleSum::default()
             },
             fleet: Mix::new(7),
             random: Random(9),
@@ -164,7 +164,7 @@ impl Run {
         if self.case.protocol.facts().integers_only {
             self.values.iter_mut().for_each(|value| *value = value.round());
         }
-        if self.order == Order::Shuffled && self.ticks > 0 {
+        if self.order == BatchOrder::Shuffled && self.ticks > 0 {
             self.shuffle(self.case.fields.max(1));
             let values = self.ids.iter().map(|id| self.values[id.index()]);
             self.values = values.collect();
@@ -211,7 +211,7 @@ impl Run {
             let end = self.part.end.min(start + size);
             let values = &self.values[start..end];
             let batch = match self.order {
-                Order::Shuffled => Batch::new(Ids::Each(&self.ids[start..end]), Times::One(self.at), values),
+                BatchOrder::Shuffled => Batch::new(Ids::Each(&self.ids[start..end]), Times::One(self.at), values),
                 _ => Batch::tick(self.ids[start], self.at, values),
             };
             self.encoder.encode(&batch, payload);

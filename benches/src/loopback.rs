@@ -129,7 +129,7 @@ impl Loopback {
 
 /// The protocols that carry the values of the fleet with their times, each over what it
 /// runs over.
-pub fn ways() -> impl Iterator<Item = (Protocol, Transport)> {
+pub fn wires() -> impl Iterator<Item = (Protocol, Transport)> {
     let unanswered = Transport::WIRES
         .into_iter()
         .filter(|transport| !transport.is_answered());

@@ -26,7 +26,7 @@ pub fn original_layout() -> Arc<Layout> {
 
 /// A method of updating files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum UpdateMethod {
     /// Opened for each update: open, lock, read, write, close.
     Stateless,
     /// The same, with read-ahead for files that are not in the page cache.
@@ -39,7 +39,7 @@ pub enum Way {
     Librrd,
 }
 
-impl Way {
+impl UpdateMethod {
     /// The methods in this build.
     pub const ALL: &[Self] = if cfg!(feature = "librrd") {
         &[Self::Stateless, Self::Ahead, Self::Kept, Self::Exclusive, Self::Librrd]
@@ -64,7 +64,7 @@ impl Way {
     }
 }
 
-enum Kept {
+enum UpdateState {
     Paths(Vec<PathBuf>),
     Ahead(Vec<(PathBuf, Option<RrdFile>)>, ReadAhead),
     Open(Vec<OpenFile>),
@@ -75,7 +75,7 @@ enum Kept {
 /// Files that are updated with one method.
 pub struct Files {
     layout: Arc<Layout>,
-    kept: Kept,
+    state: UpdateState,
     session: Session,
 }
 
@@ -105,38 +105,38 @@ pub fn create(folder: &Path, count: usize) {
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
 impl Files {
     /// Opens the files that [`create`] made.
-    pub fn open(folder: &Path, count: usize, way: Way) -> Self {
+    pub fn open(folder: &Path, count: usize, way: UpdateMethod) -> Self {
         let layout = original_layout();
         let paths = (0..count).map(|index| path_of(folder, index));
-        let kept = match way {
-            Way::Stateless => Kept::Paths(paths.collect()),
-            Way::Ahead => Kept::Ahead(paths.map(|path| (path, None)).collect(), ReadAhead::default()),
-            Way::Kept => Kept::Open(
+        let state = match way {
+            UpdateMethod::Stateless => UpdateState::Paths(paths.collect()),
+            UpdateMethod::Ahead => UpdateState::Ahead(paths.map(|path| (path, None)).collect(), ReadAhead::default()),
+            UpdateMethod::Kept => UpdateState::Open(
                 paths
                     .map(|path| OpenFile::new(RrdFile::open_as(&path, &layout).expect("a file")))
                     .collect(),
             ),
-            Way::Exclusive => Kept::Held(
+            UpdateMethod::Exclusive => UpdateState::Held(
                 paths
                     .map(|path| ExclusiveFile::open(&path, &layout).expect("a file"))
                     .collect(),
             ),
-            Way::Librrd => Kept::Librrd(paths.collect()),
+            UpdateMethod::Librrd => UpdateState::Librrd(paths.collect()),
         };
         Self {
             layout,
-            kept,
+            state,
             session: Session::default(),
         }
     }
 
     /// Number of files.
     pub fn len(&self) -> usize {
-        match &self.kept {
-            Kept::Paths(paths) | Kept::Librrd(paths) => paths.len(),
-            Kept::Ahead(files, _) => files.len(),
-            Kept::Open(files) => files.len(),
-            Kept::Held(files) => files.len(),
+        match &self.state {
+            UpdateState::Paths(paths) | UpdateState::Librrd(paths) => paths.len(),
+            UpdateState::Ahead(files, _) => files.len(),
+            UpdateState::Open(files) => files.len(),
+            UpdateState::Held(files) => files.len(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Files {
 
     /// Applies the same updates to every file, in turn; all must be accepted.
     pub fn update_all(&mut self, readings: &[String]) {
-        let Kept::Ahead(files, ahead) = &mut self.kept else {
+        let UpdateState::Ahead(files, ahead) = &mut self.state else {
             return (0..self.len()).for_each(|index| self.update(index, readings));
         };
         let until = readings
@@ -176,18 +176,18 @@ impl Files {
     /// Applies updates to one file; all must be accepted.
     pub fn update(&mut self, index: usize, readings: &[String]) {
         let session = &mut self.session;
-        let updated = match &mut self.kept {
-            Kept::Paths(paths) => {
+        let updated = match &mut self.state {
+            UpdateState::Paths(paths) => {
                 let file = RrdFile::open_as(&paths[index], &self.layout).expect("a file");
                 file.update_and_close(session, readings)
             }
-            Kept::Ahead(files, _) => {
+            UpdateState::Ahead(files, _) => {
                 let file = RrdFile::open_as(&files[index].0, &self.layout).expect("a file");
                 file.update_and_close(session, readings)
             }
-            Kept::Open(files) => files[index].update(session, readings),
-            Kept::Held(files) => files[index].update(session, readings),
-            Kept::Librrd(paths) => return librrd(&paths[index], readings),
+            UpdateState::Open(files) => files[index].update(session, readings),
+            UpdateState::Held(files) => files[index].update(session, readings),
+            UpdateState::Librrd(paths) => return librrd(&paths[index], readings),
         };
         let updated = updated.expect("an update");
         assert!(updated.stopped.is_none(), "{updated:?}");

@@ -59,7 +59,7 @@ struct Row {
 
 /// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct Options {
     full: bool,
     list: bool,
     only: Vec<String>,
@@ -67,14 +67,14 @@ struct Wish {
 
 /// Runs the checks that `arguments` ask for.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let wish = parse(arguments)?;
-    if wish.list {
+    let options = parse(arguments)?;
+    if options.list {
         for step in steps::STEPS {
             println!("{}{}", step.name, if step.is_long { " (--full)" } else { "" });
         }
         return Ok(());
     }
-    let chosen = choose(steps::STEPS, &wish)?;
+    let chosen = choose(steps::STEPS, &options)?;
     let mut rows = Vec::new();
     for step in &chosen {
         println!("\n=== {} ===", step.name);
@@ -109,30 +109,30 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn parse(arguments: &[&str]) -> Result<Wish> {
-    let mut wish = Wish::default();
+fn parse(arguments: &[&str]) -> Result<Options> {
+    let mut options = Options::default();
     let mut rest = arguments.iter();
     while let Some(&argument) = rest.next() {
         match argument {
-            "--full" => wish.full = true,
-            "--list" => wish.list = true,
+            "--full" => options.full = true,
+            "--list" => options.list = true,
             "--only" => match rest.next() {
-                Some(name) => wish.only.push((*name).to_owned()),
+                Some(name) => options.only.push((*name).to_owned()),
                 None => bail!("--only needs the name of a step; --list names them"),
             },
             other => bail!("ci: no such argument: {other}"),
         }
     }
-    Ok(wish)
+    Ok(options)
 }
 
 /// The steps to run; one that is named runs even if it is long.
-fn choose<'a>(steps: &'a [Step], wish: &Wish) -> Result<Vec<&'a Step>> {
-    if wish.only.is_empty() {
-        return Ok(steps.iter().filter(|step| wish.full || !step.is_long).collect());
+fn choose<'a>(steps: &'a [Step], options: &Options) -> Result<Vec<&'a Step>> {
+    if options.only.is_empty() {
+        return Ok(steps.iter().filter(|step| options.full || !step.is_long).collect());
     }
     let mut chosen = Vec::new();
-    for name in &wish.only {
+    for name in &options.only {
         match steps.iter().find(|step| step.name == name) {
             Some(step) => chosen.push(step),
             None => bail!("ci: no such step: {name}; --list names them"),

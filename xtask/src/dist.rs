@@ -25,7 +25,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 /// What was made.
-pub(crate) struct Made {
+pub(crate) struct DistFiles {
     pub(crate) archive: PathBuf,
     pub(crate) package: PathBuf,
 }
@@ -43,13 +43,13 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
 }
 
 /// Builds the program, and both files into `out`.
-pub(crate) fn make(out: &Path) -> Result<Made> {
+pub(crate) fn make(out: &Path) -> Result<DistFiles> {
     run(&mut cargo(&["build", "--release", "--package", "tsb-cli"]))?;
     let program = target_folder()?.join("release/tsb");
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let version = env!("CARGO_PKG_VERSION");
     let name = format!("tsb-{version}-{}-linux", std::env::consts::ARCH);
-    Ok(Made {
+    Ok(DistFiles {
         archive: archive(out, &name, &program)?,
         package: package(out, version, &program)?,
     })

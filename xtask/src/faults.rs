@@ -43,9 +43,9 @@ use crate::shell::{Stopwatch, capture, cargo, run, target_folder};
 use cuts::Recording;
 use damages::Template;
 use judge::Outcome;
-use peers::{LISTENERS, Victim};
-use runs::Killed;
-use stores::{SUBJECTS, Subject, Wire};
+use peers::{LISTENERS, TargetListener};
+use runs::KilledRun;
+use stores::{SUBJECTS, StoreUnderTest, Wire};
 use tally::{Results, Tally};
 use trial::Trial;
 
@@ -64,7 +64,7 @@ struct Options {
     rounds: u64,
     seed: u64,
     jobs: usize,
-    stores: Vec<&'static Subject>,
+    stores: Vec<&'static StoreUnderTest>,
     kinds: Vec<&'static str>,
     program: Option<PathBuf>,
     out: Option<PathBuf>,
@@ -132,7 +132,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
 }
 
 /// The rows of the table that a kind has for a store.
-fn rows_of(kind: &str, subject: &'static Subject) -> Vec<(&'static Subject, &'static str)> {
+fn rows_of(kind: &str, subject: &'static StoreUnderTest) -> Vec<(&'static StoreUnderTest, &'static str)> {
     if kind == "peers" {
         return LISTENERS.iter().map(|&listener| (subject, listener)).collect();
     }
@@ -198,7 +198,7 @@ fn one_batch(kind: &str, name: &'static str, trial: &Trial<'_>, seeds: Range<u64
         "errors" => each(seeds, &|seed| errors::meet(trial, seed)),
         "disturbance" => each(seeds, &|seed| disturbance::disturb(trial, seed)),
         "runs" => each(seeds, &|seed| {
-            let (outcome, how, killed) = Killed::new(trial, seed, runs::LIFE_US)?.verified(trial, seed)?;
+            let (outcome, how, killed) = KilledRun::new(trial, seed, runs::LIFE_US)?.verified(trial, seed)?;
             killed.keep_if_wrong(&outcome);
             Ok((outcome, how))
         }),
@@ -207,7 +207,7 @@ fn one_batch(kind: &str, name: &'static str, trial: &Trial<'_>, seeds: Range<u64
             each(seeds, &|seed| killed.damaged(trial, seed))
         }
         "peers" => {
-            let victim = Victim::new(trial, name)?;
+            let victim = TargetListener::new(trial, name)?;
             each(seeds, &|seed| victim.attacked(trial, seed))
         }
         _ => bail!("no such kind of fault: {kind}"),
@@ -215,9 +215,9 @@ fn one_batch(kind: &str, name: &'static str, trial: &Trial<'_>, seeds: Range<u64
 }
 
 /// Finds a killed run that left samples.
-fn template_of_a_run(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String, Killed)> {
+fn template_of_a_run(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String, KilledRun)> {
     for seed in seed..seed + 50 {
-        let killed = Killed::new(trial, seed, runs::LONG_LIFE_US)?.verified(trial, seed)?;
+        let killed = KilledRun::new(trial, seed, runs::LONG_LIFE_US)?.verified(trial, seed)?;
         if killed.2.holds_something() {
             return Ok(killed);
         }
@@ -271,7 +271,7 @@ fn parse(arguments: &[&str]) -> Result<Options> {
 }
 
 /// The stores whose names begin with `word`.
-fn named(word: &str) -> Result<Vec<&'static Subject>> {
+fn named(word: &str) -> Result<Vec<&'static StoreUnderTest>> {
     let found: Vec<_> = SUBJECTS
         .iter()
         .filter(|subject| subject.name.starts_with(word))

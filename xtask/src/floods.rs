@@ -87,32 +87,32 @@ impl Flood {
 
 /// What the job was asked for.
 #[derive(Debug, Default)]
-struct Asked {
+struct Options {
     program: Option<PathBuf>,
     out: Option<PathBuf>,
     only: Option<String>,
 }
 
-impl Asked {
+impl Options {
     fn read(arguments: &[&str]) -> Result<Self> {
-        let mut asked = Self::default();
+        let mut options = Self::default();
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             let value = words.next().with_context(|| format!("{word} needs a value"))?;
             match *word {
-                "--program" => asked.program = Some(PathBuf::from(value)),
-                "--out" => asked.out = Some(PathBuf::from(value)),
-                "--only" => asked.only = Some((*value).to_owned()),
+                "--program" => options.program = Some(PathBuf::from(value)),
+                "--out" => options.out = Some(PathBuf::from(value)),
+                "--only" => options.only = Some((*value).to_owned()),
                 other => bail!("floods takes --program TSB, --only LISTENER and --out FILE, not {other}"),
             }
         }
-        Ok(asked)
+        Ok(options)
     }
 }
 
 /// Runs the job.
 pub(crate) fn command(arguments: &[&str]) -> Result<()> {
-    let Asked { program, out, only } = Asked::read(arguments)?;
+    let Options { program, out, only } = Options::read(arguments)?;
     let program = if let Some(program) = program {
         program
     } else {

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use crate::bench;
 use crate::shell::{Stopwatch, capture, cargo, root, run, spell, succeeds, target_folder};
 use crate::table::Table;
-use sections::{Keep, Program, SECTIONS, Section, Step};
+use sections::{Excerpt, Program, SECTIONS, Section, Step};
 
 const PAGE: &str = "docs/measurements.md";
 
@@ -26,13 +26,13 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["speed", old, rest @ ..] => speed::measure(old, rest),
         ["speed"] => bail!("measure: speed COMMIT [--only TABLE] [--rounds N] [--out FILE]"),
-        _ => measure(&Order::parse(arguments)?),
+        _ => measure(&Options::parse(arguments)?),
     }
 }
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Order {
+struct Options {
     names: Vec<String>,
     /// Run the shortest form of each command, and leave the page alone.
     is_quick: bool,
@@ -40,25 +40,25 @@ struct Order {
     is_new_machine: bool,
 }
 
-impl Order {
+impl Options {
     fn parse(arguments: &[&str]) -> Result<Self> {
-        let mut order = Self {
+        let mut options = Self {
             names: Vec::new(),
             is_quick: false,
             is_new_machine: false,
         };
         for &argument in arguments {
             match argument {
-                "--quick" => order.is_quick = true,
-                "--new-machine" => order.is_new_machine = true,
-                "all" => order
+                "--quick" => options.is_quick = true,
+                "--new-machine" => options.is_new_machine = true,
+                "all" => options
                     .names
                     .extend(SECTIONS.iter().map(|section| section.name.to_owned())),
-                name if SECTIONS.iter().any(|section| section.name == name) => order.names.push(name.to_owned()),
+                name if SECTIONS.iter().any(|section| section.name == name) => options.names.push(name.to_owned()),
                 other => bail!("measure: no section is called {other}; cargo xtask measure lists them"),
             }
         }
-        Ok(order)
+        Ok(options)
     }
 
     fn sections(&self) -> Vec<&'static Section> {
@@ -67,31 +67,31 @@ impl Order {
     }
 }
 
-fn measure(order: &Order) -> Result<()> {
-    let chosen = order.sections();
+fn measure(options: &Options) -> Result<()> {
+    let chosen = options.sections();
     if chosen.is_empty() {
         println!("{}", requirements(&SECTIONS.iter().collect::<Vec<_>>()));
         println!("cargo xtask measure NAME... runs those sections and writes them into {PAGE}; all runs each of them.");
         return Ok(());
     }
     println!("{}", requirements(&chosen));
-    if order.is_quick {
+    if options.is_quick {
         println!("--quick: the shortest form of each command, from a debug build; its figures mean nothing.");
     }
-    let is_ready = |section: &&Section| order.is_quick || missing(section).is_empty();
+    let is_ready = |section: &&Section| options.is_quick || missing(section).is_empty();
     let (chosen, lacking): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_ready);
     let path = root().join(PAGE);
     // Asked before the page changes, which would count as a change of the sources.
     let commit = commit()?;
-    if !order.is_quick {
-        prepare_page(&path, order.is_new_machine)?;
+    if !options.is_quick {
+        prepare_page(&path, options.is_new_machine)?;
     }
     for section in chosen {
         println!("\n=== {} ===", section.name);
         let clock = Stopwatch::start();
         let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let outputs = outputs(section, order.is_quick)?;
-        if order.is_quick {
+        let outputs = outputs(section, options.is_quick)?;
+        if options.is_quick {
             continue;
         }
         let minutes = clock.elapsed().as_secs().div_ceil(60);
@@ -197,7 +197,7 @@ fn outputs(section: &Section, is_quick: bool) -> Result<Vec<(String, String)>> {
         let arguments = if is_quick { step.quick } else { Some(step.arguments) };
         let Some(arguments) = arguments else { continue };
         let (command, output) = carry_out(step, arguments, &folder, is_quick)?;
-        let output = kept(&step.keep, &output);
+        let output = kept(&step.excerpt, &output);
         println!("$ {command}\n{output}");
         if !output.trim().is_empty() {
             outputs.push((command, output));
@@ -255,16 +255,16 @@ fn carry_out(step: &Step, arguments: &[&str], folder: &Path, is_quick: bool) -> 
 }
 
 /// What of an output goes on the page.
-fn kept(keep: &Keep, output: &str) -> String {
+fn kept(keep: &Excerpt, output: &str) -> String {
     let lines = output.lines();
     let kept: Vec<&str> = match *keep {
-        Keep::All => lines.collect(),
-        Keep::From(words) => lines.skip_while(|line| !line.contains(words)).collect(),
-        Keep::Paragraph(words) => lines
+        Excerpt::All => lines.collect(),
+        Excerpt::From(words) => lines.skip_while(|line| !line.contains(words)).collect(),
+        Excerpt::Paragraph(words) => lines
             .skip_while(|line| !line.contains(words))
             .take_while(|line| !line.trim().is_empty())
             .collect(),
-        Keep::Lines(words) => lines
+        Excerpt::Lines(words) => lines
             .filter(|line| words.iter().any(|words| line.contains(words)))
             .collect(),
     };
@@ -286,17 +286,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_understood_or_refused() {
-        let order = Order::parse(&["pacing", "--quick"]).expect("it is known");
-        let names: Vec<&str> = order.sections().iter().map(|section| section.name).collect();
+    fn options_are_understood_or_refused() {
+        let options = Options::parse(&["pacing", "--quick"]).expect("it is known");
+        let names: Vec<&str> = options.sections().iter().map(|section| section.name).collect();
         assert_eq!(
-            (names, order.is_quick, order.is_new_machine),
+            (names, options.is_quick, options.is_new_machine),
             (vec!["pacing"], true, false)
         );
-        let all = Order::parse(&["all"]).expect("it is known");
+        let all = Options::parse(&["all"]).expect("it is known");
         assert_eq!(all.sections().len(), SECTIONS.len());
-        assert!(Order::parse(&[]).expect("it lists").sections().is_empty());
-        assert!(Order::parse(&["wirez"]).is_err());
+        assert!(Options::parse(&[]).expect("it lists").sections().is_empty());
+        assert!(Options::parse(&["wirez"]).is_err());
     }
 
     #[test]
@@ -324,10 +324,10 @@ mod tests {
     fn only_the_table_of_an_output_is_kept() {
         let output = "noise\nhead a\n1\n\n2\n";
         for (keep, wanted) in [
-            (Keep::All, "noise\nhead a\n1\n\n2"),
-            (Keep::From("head"), "head a\n1\n\n2"),
-            (Keep::Paragraph("head"), "head a\n1"),
-            (Keep::Lines(&["1", "2"]), "1\n2"),
+            (Excerpt::All, "noise\nhead a\n1\n\n2"),
+            (Excerpt::From("head"), "head a\n1\n\n2"),
+            (Excerpt::Paragraph("head"), "head a\n1"),
+            (Excerpt::Lines(&["1", "2"]), "1\n2"),
         ] {
             assert_eq!(kept(&keep, output), wanted);
         }

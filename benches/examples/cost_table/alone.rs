@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tsb_bench::drive::BASE;
+use tsb_bench::store_driver::BASE;
 use tsb_core::time::{process_cpu_ns, thread_cpu_ns};
 use tsb_core::workload::{Workload, WorkloadSpec};
 use tsb_run::spec;

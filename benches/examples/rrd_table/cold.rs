@@ -7,9 +7,9 @@
 
 use std::path::Path;
 
-use tsb_bench::cold::{DiskUse, chill, resident};
-use tsb_bench::rrd::{self, Files, STEP_S, Way};
-use tsb_bench::served::{Served, Server, batches, has_daemon};
+use tsb_bench::page_cache::{DiskUse, evict, resident};
+use tsb_bench::rrd::{self, Files, STEP_S, UpdateMethod};
+use tsb_bench::rrdcached_server::{RunningServer, ServerConfig, batches, has_daemon};
 use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns};
 use tsb_rrd::{InfoValue, RrdFile, Session};
 
@@ -20,8 +20,8 @@ const STEPS: i64 = 6;
 /// Write threads of the daemon and of ours: the default of both.
 const THREADS: usize = 4;
 
-enum Cold {
-    Native(Way),
+enum ColdMethod {
+    Native(UpdateMethod),
     /// rrdcached, started for each turn: it receives a client's updates, and everything is
     /// written.
     Daemon,
@@ -30,7 +30,7 @@ enum Cold {
 }
 
 #[derive(Default)]
-struct Turn {
+struct ColdTurn {
     wall_ns: u64,
     sync_ns: u64,
     cpu_ns: u64,
@@ -46,15 +46,16 @@ pub(crate) fn run(folder: &Path, count: usize, names: &[&str]) {
     if !set.join("1.rrd").exists() {
         rrd::create(&set, count);
     }
-    let mut ways: Vec<(Cold, Vec<Turn>)> = [Way::Stateless, Way::Ahead, Way::Librrd]
-        .into_iter()
-        .filter(|way| Way::ALL.contains(way))
-        .map(|way| (Cold::Native(way), Vec::new()))
-        .collect();
+    let mut ways: Vec<(ColdMethod, Vec<ColdTurn>)> =
+        [UpdateMethod::Stateless, UpdateMethod::Ahead, UpdateMethod::Librrd]
+            .into_iter()
+            .filter(|way| UpdateMethod::ALL.contains(way))
+            .map(|way| (ColdMethod::Native(way), Vec::new()))
+            .collect();
     if has_daemon() {
-        ways.push((Cold::Daemon, Vec::new()));
+        ways.push((ColdMethod::Daemon, Vec::new()));
     }
-    ways.push((Cold::Cache, Vec::new()));
+    ways.push((ColdMethod::Cache, Vec::new()));
     ways.retain(|(way, _)| names.is_empty() || names.contains(&way.name()));
     for round in 0..ROUNDS {
         for turn in 0..ways.len() {
@@ -79,7 +80,7 @@ pub(crate) fn run(folder: &Path, count: usize, names: &[&str]) {
     }
 }
 
-impl Cold {
+impl ColdMethod {
     const fn name(&self) -> &'static str {
         match self {
             Self::Native(way) => way.name(),
@@ -91,16 +92,16 @@ impl Cold {
 
 /// Brings all files to the end of six steps, drops them from the page cache, and times the next
 /// update.
-fn one(way: &Cold, set: &Path, count: usize) -> Turn {
+fn one(way: &ColdMethod, set: &Path, count: usize) -> ColdTurn {
     let from_s = super::newest_s(set);
     let to_s = (from_s.div_euclid(STEPS * STEP_S) + 1) * STEPS * STEP_S;
     let steps = (to_s - from_s) / STEP_S;
     let clock = MonotonicClock::new();
     let server = match way {
-        Cold::Native(_) => None,
-        Cold::Daemon | Cold::Cache => Some(server(way, set)),
+        ColdMethod::Native(_) => None,
+        ColdMethod::Daemon | ColdMethod::Cache => Some(server(way, set)),
     };
-    if let (Cold::Cache, Some(server)) = (way, &server) {
+    if let (ColdMethod::Cache, Some(server)) = (way, &server) {
         // Its checkpoint contains only what it has written itself.
         let mut served = server.start();
         served.batches(&batches(count, from_s, steps, STEP_S));
@@ -109,9 +110,9 @@ fn one(way: &Cold, set: &Path, count: usize) -> Turn {
     } else {
         let mut texts = Vec::new();
         rrd::readings(to_s, steps, STEP_S, &mut texts);
-        Files::open(set, count, Way::Ahead).update_all(&texts);
+        Files::open(set, count, UpdateMethod::Ahead).update_all(&texts);
     }
-    chill(set, count);
+    evict(set, count);
     if let Some(server) = &server {
         forget_pages(&server.checkpoint());
     }
@@ -119,10 +120,10 @@ fn one(way: &Cold, set: &Path, count: usize) -> Turn {
     let root = std::fs::File::open(set).expect("the folder");
     let disk = DiskUse::of(set);
     let started = clock.now();
-    let served = server.as_ref().map(Server::start);
+    let served = server.as_ref().map(ServerConfig::start);
     let start_ns = clock.now() - started;
     let (mut turn, begun) = match (way, served) {
-        (Cold::Native(way), _) => native(*way, &clock, (set, count), to_s),
+        (ColdMethod::Native(way), _) => native(*way, &clock, (set, count), to_s),
         (_, Some(served)) => cached(served, &clock, count, to_s),
         (_, None) => unreachable!("it was started"),
     };
@@ -134,33 +135,33 @@ fn one(way: &Cold, set: &Path, count: usize) -> Turn {
 }
 
 /// One update per file by this process. Returns also when it began.
-fn native(way: Way, clock: &MonotonicClock, (set, count): (&Path, usize), to_s: i64) -> (Turn, u64) {
+fn native(way: UpdateMethod, clock: &MonotonicClock, (set, count): (&Path, usize), to_s: i64) -> (ColdTurn, u64) {
     // Each update opens the file; names and inodes are cached for all engines.
     let mut files = Files::open(set, count, way);
     let mut texts = Vec::new();
     rrd::readings(to_s + STEP_S, 1, STEP_S, &mut texts);
     let (begun, cpu) = (clock.now(), process_cpu_ns());
     files.update_all(&texts);
-    let turn = Turn {
+    let turn = ColdTurn {
         wall_ns: clock.now() - begun,
         cpu_ns: process_cpu_ns() - cpu,
-        ..Turn::default()
+        ..ColdTurn::default()
     };
     (turn, begun)
 }
 
 /// The same through a server: a client's batches, then everything is written.
-fn cached(mut served: Served, clock: &MonotonicClock, count: usize, to_s: i64) -> (Turn, u64) {
+fn cached(mut served: RunningServer, clock: &MonotonicClock, count: usize, to_s: i64) -> (ColdTurn, u64) {
     let texts = batches(count, to_s, 1, STEP_S);
     let (begun, cpu) = (clock.now(), served.cpu_ns());
     served.batches(&texts);
     let accept_ns = clock.now() - begun;
     served.drain(clock, count as u64);
-    let turn = Turn {
+    let turn = ColdTurn {
         wall_ns: clock.now() - begun,
         accept_ns,
         cpu_ns: served.cpu_ns() - cpu,
-        ..Turn::default()
+        ..ColdTurn::default()
     };
     (turn, begun)
 }
@@ -173,9 +174,9 @@ fn forget_pages(path: &Path) {
     }
 }
 
-fn server(way: &Cold, set: &Path) -> Server {
-    let is_daemon = matches!(way, Cold::Daemon);
-    Server {
+fn server(way: &ColdMethod, set: &Path) -> ServerConfig {
+    let is_daemon = matches!(way, ColdMethod::Daemon);
+    ServerConfig {
         name: way.name().to_owned(),
         is_daemon,
         threads: THREADS,
@@ -217,9 +218,9 @@ fn pages(set: &Path, count: usize) -> usize {
     (0..count).map(of_file).sum()
 }
 
-fn row(way: &Cold, turns: &[Turn], count: usize) {
+fn row(way: &ColdMethod, turns: &[ColdTurn], count: usize) {
     let us = |ns: u64| ns as f64 / 1e3 / count as f64;
-    let of = |field: fn(&Turn) -> u64| {
+    let of = |field: fn(&ColdTurn) -> u64| {
         let all = || turns.iter().map(field);
         (all().min().unwrap_or_default(), all().max().unwrap_or_default())
     };

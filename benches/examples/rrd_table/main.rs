@@ -17,8 +17,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tsb_bench::cold::DiskUse;
-use tsb_bench::rrd::{self, Files, STEP_S, Way};
+use tsb_bench::page_cache::DiskUse;
+use tsb_bench::rrd::{self, Files, STEP_S, UpdateMethod};
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 
 /// Rounds per method. The first is a warm-up; the others end at least six steps, because every
@@ -47,13 +47,13 @@ fn main() {
                 &ways_of(names),
             );
         }
-        ["serve", ref words @ ..] => tsb_bench::served::serve(words),
+        ["serve", ref words @ ..] => tsb_bench::rrdcached_server::serve(words),
         ["cold", folder, number, ref names @ ..] => cold::run(Path::new(folder), count(number), names),
         [] => {
             let folder = std::env::temp_dir().join(format!("tsb-rrd-table-{}", std::process::id()));
-            prepare(&folder, 200, Way::ALL);
+            prepare(&folder, 200, UpdateMethod::ALL);
             for readings in [1, 10, 60] {
-                run(&folder, 200, readings, Way::ALL);
+                run(&folder, 200, readings, UpdateMethod::ALL);
             }
             cold::run(&folder, 200, &[]);
             std::fs::remove_dir_all(&folder).expect("the folder can be removed");
@@ -63,30 +63,30 @@ fn main() {
 }
 
 /// The methods with these names; all of them if there is none.
-fn ways_of(names: &[&str]) -> Vec<Way> {
+fn ways_of(names: &[&str]) -> Vec<UpdateMethod> {
     if names.is_empty() {
-        return Way::ALL.to_vec();
+        return UpdateMethod::ALL.to_vec();
     }
     names
         .iter()
-        .map(|name| Way::from_name(name).expect("the name of a way"))
+        .map(|name| UpdateMethod::from_name(name).expect("the name of a way"))
         .collect()
 }
 
-fn folder_of(folder: &Path, way: Way) -> PathBuf {
+fn folder_of(folder: &Path, way: UpdateMethod) -> PathBuf {
     folder.join(way.name())
 }
 
-fn prepare(folder: &Path, count: usize, ways: &[Way]) {
+fn prepare(folder: &Path, count: usize, ways: &[UpdateMethod]) {
     for &way in ways {
         rrd::create(&folder_of(folder, way), count);
     }
 }
 
-fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
+fn run(folder: &Path, count: usize, readings: i64, ways: &[UpdateMethod]) {
     raise_open_files(count as u64 + 100);
     let mut now_s = newest_s(&folder_of(folder, ways[0]));
-    let mut ways: Vec<(Way, Files)> = ways
+    let mut ways: Vec<(UpdateMethod, Files)> = ways
         .iter()
         .map(|&way| (way, Files::open(&folder_of(folder, way), count, way)))
         .collect();
@@ -95,7 +95,7 @@ fn run(folder: &Path, count: usize, readings: i64, ways: &[Way]) {
     println!("{count} files of {bytes} bytes, {readings} readings a pass; us of an update");
     println!("            synced after each pass: every page is clean before one        not synced");
     println!("way         CPU best  CPU mean  wall best  with sync  writes     KB  CPU best  CPU mean");
-    let mut rounds = |ways: &mut [(Way, Files)], is_synced: bool| {
+    let mut rounds = |ways: &mut [(UpdateMethod, Files)], is_synced: bool| {
         let mut costs = vec![Vec::new(); ways.len()];
         for round in 0..ROUNDS {
             now_s += readings * STEP_S;
@@ -144,7 +144,7 @@ fn pass(files: &mut Files, synced: Option<&Path>, clock: &MonotonicClock, now_s:
     cost
 }
 
-fn row(way: Way, readings: i64, count: usize, clean: &[Cost], dirty: &[Cost]) {
+fn row(way: UpdateMethod, readings: i64, count: usize, clean: &[Cost], dirty: &[Cost]) {
     let updates = count as f64 * readings as f64 * 1e3;
     let best = |costs: &[Cost], cost: fn(&Cost) -> u64| costs.iter().map(cost).min().unwrap_or(0) as f64 / updates;
     let mean =

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tsb_bench::drive::{Clock as Counted, Drive, Order};
+use tsb_bench::store_driver::{CpuClock, StoreDriver, TickOrder};
 use tsb_core::time::{Clock, MonotonicClock, process_cpu_ns};
 use tsb_core::workload::{BatchMode, FleetSpec};
 use tsb_stores::Store;
@@ -26,7 +26,7 @@ pub(crate) fn hours(folder: &Path, fleet: &FleetSpec, ticks: u64) {
     let options = every(Commit::Every(SECOND));
     let store = TickStore::open(&path, options.clone()).expect("a new file");
     store.define(&work.catalog().definitions()).expect("fresh series");
-    let mut drive = Drive::new(&work, Order::AsSent, Counted::Process);
+    let mut drive = StoreDriver::new(&work, TickOrder::AsSent, CpuClock::Process);
     let mut steady = (0, 0);
     println!(
         "{fleet}: {:>6} {:>10} {:>10} {:>10}",

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
 
-use tsb_bench::drive::{BASE, Clock as Counted, Drive, Order};
+use tsb_bench::store_driver::{BASE, CpuClock, StoreDriver, TickOrder};
 use tsb_core::proc::Io;
 use tsb_core::time::{Clock, MonotonicClock, thread_cpu_ns};
 use tsb_core::workload::{BatchMode, FleetSpec};
@@ -27,7 +27,7 @@ const WARM: u64 = 400;
 const COLD: u64 = 16;
 
 /// One kind of query over a file of one day.
-struct Question {
+struct QueryCase {
     name: &'static str,
     series: u64,
     /// Seconds after the first sample.
@@ -37,7 +37,7 @@ struct Question {
     kind: Consolidation,
 }
 
-const QUESTIONS: [Question; 4] = [
+const QUESTIONS: [QueryCase; 4] = [
     question(
         "Q1 max a minute, an hour of the day",
         1,
@@ -74,8 +74,8 @@ const fn question(
     (start, hours): (i64, i64),
     step: i64,
     kind: Consolidation,
-) -> Question {
-    Question {
+) -> QueryCase {
+    QueryCase {
         name,
         series,
         start,
@@ -87,7 +87,7 @@ const fn question(
 
 /// The results of the queries of one kind.
 #[derive(Debug, Default)]
-struct Course {
+struct QueryRun {
     walls: Vec<u64>,
     cpu_ns: u64,
     /// Bytes of the file in memory before a query, and read from the device for it.
@@ -102,19 +102,19 @@ pub(crate) fn table(folder: &Path) {
     let options = every(Commit::Every(60 * SECOND));
     let store = TickStore::open(&path, options.clone()).expect("a new file");
     store.define(&work.catalog().definitions()).expect("fresh series");
-    Drive::new(&work, Order::AsSent, Counted::Process).run(&store, 86_400);
+    StoreDriver::new(&work, TickOrder::AsSent, CpuClock::Process).run(&store, 86_400);
     println!(
         "{:<44}{:>12}{:>12}{:>12}{:>14}{:>14}",
         "a day of 5,400 series", "CPU us", "wall p50", "wall p99", "resident KiB", "device KiB"
     );
     for question in &QUESTIONS {
-        let mut course = Course::default();
+        let mut course = QueryRun::default();
         (0..WARM).for_each(|round| course.ask(&store, question, round));
         course.print(&format!("{}, warm", question.name));
     }
     store.close().expect("a sound file");
     for question in &QUESTIONS {
-        let mut course = Course::default();
+        let mut course = QueryRun::default();
         for round in 0..COLD {
             let store = TickStore::open(&path, options.clone()).expect("the same file");
             store.define(&work.catalog().definitions()).expect("the same series");
@@ -143,8 +143,8 @@ fn device_bytes() -> u64 {
     io.and_then(|io| io.read_bytes).unwrap_or(0)
 }
 
-impl Course {
-    fn ask(&mut self, store: &TickStore, question: &Question, round: u64) {
+impl QueryRun {
+    fn ask(&mut self, store: &TickStore, question: &QueryCase, round: u64) {
         let series: Vec<SeriesId> = (0..question.series)
             .map(|place| SeriesId(((round * 7 + place + 1) * 2_654_435_761 % SERIES as u64) as u32))
             .collect();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tsb_bench::drive::{Clock, Drive, Order};
+use tsb_bench::store_driver::{CpuClock, StoreDriver, TickOrder};
 use tsb_core::workload::{BatchMode, FleetSpec, TraceSource, Workload, WorkloadSpec};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::sqlite::{Commit, TickStore};
@@ -73,7 +73,7 @@ fn each(foot: &Footprint) -> f64 {
     foot.sealed_bytes as f64 / foot.sealed_samples.max(1) as f64
 }
 
-fn begun<'w>(store: &dyn Store, workload: &'w Workload) -> Drive<'w> {
+fn begun<'w>(store: &dyn Store, workload: &'w Workload) -> StoreDriver<'w> {
     store.define(&workload.catalog().definitions()).expect("fresh series");
-    Drive::new(workload, Order::AsSent, Clock::Process)
+    StoreDriver::new(workload, TickOrder::AsSent, CpuClock::Process)
 }

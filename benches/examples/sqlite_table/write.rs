@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tsb_bench::drive::{Clock, Cost, Drive, Order};
+use tsb_bench::store_driver::{Cost, CpuClock, StoreDriver, TickOrder};
 use tsb_core::workload::{BatchMode, FleetSpec, Jitter, Workload, WorkloadSpec};
 use tsb_stores::Store;
 use tsb_stores::sqlite::{self, Commit, Layout, SqliteOptions};
@@ -16,18 +16,18 @@ const GENERATION: u64 = 3600;
 const PARTS: u64 = 10;
 
 /// One configuration.
-struct Way {
+struct WriteCase {
     name: &'static str,
     layout: Layout,
     options: SqliteOptions,
     workload: Workload,
-    order: Order,
+    order: TickOrder,
     /// Ticks before the measurement, and ticks per turn.
     before: u64,
     ticks: u64,
 }
 
-impl Way {
+impl WriteCase {
     /// The whole fleet, for one generation after the first.
     fn whole(name: &'static str, options: &SqliteOptions, workload: Workload) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Way {
             layout: Layout::Ticks,
             options: options.clone(),
             workload,
-            order: Order::AsSent,
+            order: TickOrder::AsSent,
             before: GENERATION,
             ticks: GENERATION / PARTS,
         }
@@ -59,16 +59,16 @@ pub(crate) fn table(folder: &Path) {
     measure(
         folder,
         &[
-            Way::whole("ticks commit=1s, tick of 54,000", &second, mix(BatchMode::Tick)),
-            Way::whole("ticks commit=1s, host of 54", &second, mix(BatchMode::Host)),
-            Way::whole(
+            WriteCase::whole("ticks commit=1s, tick of 54,000", &second, mix(BatchMode::Tick)),
+            WriteCase::whole("ticks commit=1s, host of 54", &second, mix(BatchMode::Host)),
+            WriteCase::whole(
                 "ticks commit=each, tick of 54,000",
                 &every(Commit::Each),
                 mix(BatchMode::Tick),
             ),
-            Way::part("ticks commit=each, host of 54", Layout::Ticks, 5_400, BatchMode::Host),
-            Way::part("rows commit=each, tick of 5,400", Layout::Rows, 5_400, BatchMode::Tick),
-            Way::part("mohawk, tick of 10", Layout::Mohawk, 10, BatchMode::Tick),
+            WriteCase::part("ticks commit=each, host of 54", Layout::Ticks, 5_400, BatchMode::Host),
+            WriteCase::part("rows commit=each, tick of 5,400", Layout::Rows, 5_400, BatchMode::Tick),
+            WriteCase::part("mohawk, tick of 10", Layout::Mohawk, 10, BatchMode::Tick),
         ],
     );
 }
@@ -84,13 +84,13 @@ pub(crate) fn shapes(folder: &Path) {
         Workload::new(&spec).expect("a fleet of the list")
     };
     let second = every(Commit::Every(SECOND));
-    let way = |name, change| Way::whole(name, &second, mix(change));
+    let way = |name, change| WriteCase::whole(name, &second, mix(change));
     measure(
         folder,
         &[
             way("tick of 5,400", |_| {}),
-            Way {
-                order: Order::Shuffled,
+            WriteCase {
+                order: TickOrder::Shuffled,
                 ..way("the same, ids in random order", |_| {})
             },
             way("1 % late", |spec| spec.disorder.late = 0.01),
@@ -108,16 +108,16 @@ pub(crate) fn shapes(folder: &Path) {
 }
 
 /// One configuration's store, and the cost of its turns.
-struct Course<'w> {
-    way: &'w Way,
+struct WriteRun<'w> {
+    way: &'w WriteCase,
     store: Box<dyn Store>,
-    drive: Drive<'w>,
+    drive: StoreDriver<'w>,
     parts: Vec<Cost>,
 }
 
-fn measure(folder: &Path, ways: &[Way]) {
+fn measure(folder: &Path, ways: &[WriteCase]) {
     let numbered = ways.iter().enumerate();
-    let mut courses: Vec<Course<'_>> = numbered.map(|(number, way)| begin(folder, number, way)).collect();
+    let mut courses: Vec<WriteRun<'_>> = numbered.map(|(number, way)| begin(folder, number, way)).collect();
     for _ in 0..PARTS {
         for course in &mut courses {
             let cost = course.drive.run(&course.store, course.way.ticks);
@@ -135,15 +135,15 @@ fn measure(folder: &Path, ways: &[Way]) {
     }
 }
 
-fn begin<'w>(folder: &Path, number: usize, way: &'w Way) -> Course<'w> {
+fn begin<'w>(folder: &Path, number: usize, way: &'w WriteCase) -> WriteRun<'w> {
     let path = fresh(folder, &format!("write-{number}.db"));
     let store = sqlite::open(&path, way.layout, way.options.clone()).expect("a new file");
     store
         .define(&way.workload.catalog().definitions())
         .expect("fresh series");
-    let mut drive = Drive::new(&way.workload, way.order, Clock::Process);
+    let mut drive = StoreDriver::new(&way.workload, way.order, CpuClock::Process);
     drive.run(&store, way.before);
-    Course {
+    WriteRun {
         way,
         store,
         drive,
@@ -151,7 +151,7 @@ fn begin<'w>(folder: &Path, number: usize, way: &'w Way) -> Course<'w> {
     }
 }
 
-fn print(course: &Course<'_>) {
+fn print(course: &WriteRun<'_>) {
     let each = |cost: &Cost| cost.cpu_ns as f64 / cost.samples as f64;
     let mut parts: Vec<f64> = course.parts.iter().map(each).collect();
     parts.sort_by(f64::total_cmp);

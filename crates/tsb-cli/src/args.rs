@@ -12,7 +12,7 @@ mod options;
 mod query;
 
 pub use options::{OutputArgs, RunArgs, RunOptions};
-pub use query::{QueryArgs, Rows};
+pub use query::{QueryArgs, RowConsolidation};
 
 /// How many metrics per second can this store really take?
 #[derive(Debug, Parser)]
@@ -277,7 +277,7 @@ pub struct VerifyArgs {
     /// cut, what was acknowledged as synced. Without it, the machine's own word decides: whether
     /// it has started again since.
     #[arg(long, value_name = "WHAT", value_enum)]
-    pub after: Option<After>,
+    pub after: Option<RunEnd>,
     /// How to print the result on stdout
     #[arg(long, value_enum, default_value_t)]
     pub format: DocumentFormat,
@@ -285,7 +285,7 @@ pub struct VerifyArgs {
 
 /// What ended a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum After {
+pub enum RunEnd {
     /// The process was killed; the machine went on.
     Kill,
     /// The machine went down.

@@ -20,7 +20,7 @@ use crate::args::EmitArgs;
 use crate::endpoint::Endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::live::Shown;
+use crate::live::Display;
 use crate::output::Outputs;
 use crate::plan;
 use crate::{interrupt, say};
@@ -56,18 +56,18 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         return crate::run::print_plan(&plan);
     }
     let mut outputs = Outputs::open(&run.output)?;
-    let shown = Shown::lines(&run, &interrupt::signals())?;
+    let display = Display::lines(&run, &interrupt::signals())?;
     let journal = crate::run::journal(&run, &outputs)?;
     outputs.supersedes(journal.clone());
     let controls = Controls {
         journal,
-        ..shown.controls()
+        ..display.controls()
     };
     let stage = Stage::new(&plan, 1)?;
     check_asked(&stage, None)?;
     let sent = send(&stage, &endpoint, &address, &controls)?;
     let mut result = result(&stage, &endpoint, &sent);
-    let Sent { base, driven, .. } = sent;
+    let SendResults { base, driven, .. } = sent;
     result
         .notes
         .extend(controls.journal.as_ref().and_then(|journal| journal.failure()));
@@ -83,14 +83,14 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
 }
 
 /// The results of sending: the timestamp of the start, counters, and intervals.
-struct Sent {
+struct SendResults {
     base: Timestamp,
     driven: Driven,
     seen: Seen,
 }
 
 /// Sends the workload, and writes the journal if there is one.
-fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Controls) -> Result<Sent, Failure> {
+fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Controls) -> Result<SendResults, Failure> {
     let (start_ns, base) = stage.beginning();
     let (live, watch) = (Live::new(stage.plan.workers), Watch::default());
     let nowhere: Arc<dyn Store> = Arc::new(NullStore::new());
@@ -127,7 +127,7 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Contro
         None => send(),
     });
     let driven = driven?;
-    Ok(Sent { base, driven, seen })
+    Ok(SendResults { base, driven, seen })
 }
 
 /// Samples that were encoded and lost with their connection before they were sent.
@@ -168,7 +168,7 @@ fn exceptions(driven: &Driven) -> Exceptions {
 
 /// The reporting intervals. Samples lost with a connection were the last ones given to it, so
 /// they are subtracted from the last intervals.
-fn intervals(sent: &Sent) -> Vec<Interval> {
+fn intervals(sent: &SendResults) -> Vec<Interval> {
     let mut slices = with_latencies(&sent.seen.intervals, &sent.driven);
     let mut unsent = unsent(&sent.driven);
     for slice in slices.iter_mut().rev() {
@@ -249,8 +249,8 @@ fn cost(driven: &Driven) -> Cost {
 }
 
 /// The report; what a sender cannot know is absent.
-fn result(stage: &Stage, endpoint: &Endpoint, all: &Sent) -> EmitReport {
-    let Sent { base, driven, seen } = all;
+fn result(stage: &Stage, endpoint: &Endpoint, all: &SendResults) -> EmitReport {
+    let SendResults { base, driven, seen } = all;
     let wire = driven.wire.as_ref();
     EmitReport {
         written: Written::here(),

@@ -182,7 +182,7 @@ impl Endpoint {
     }
 
     /// The URL with another address, such as the port that the kernel assigned.
-    pub fn shown_at(&self, address: &Address) -> String {
+    pub fn url_at(&self, address: &Address) -> String {
         format!("{}+{}://{address}", self.protocol, self.transport.name())
     }
 }

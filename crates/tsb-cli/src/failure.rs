@@ -62,7 +62,7 @@ impl Failure {
     }
 
     /// What failed and why, in one line, for a report.
-    pub fn in_a_line(&self) -> String {
+    pub fn one_line(&self) -> String {
         let parts = std::iter::once(&self.what).chain(&self.causes);
         foreign::line(&redact_text(&parts.cloned().collect::<Vec<_>>().join(": "))).into_owned()
     }
@@ -139,7 +139,7 @@ mod tests {
             "tsb: cannot write /x/report.json\n  because: disk full\n  hint: free some room"
         );
         assert_eq!(failure.exit, Exit::Usage);
-        assert_eq!(failure.in_a_line(), "cannot write /x/report.json: disk full");
+        assert_eq!(failure.one_line(), "cannot write /x/report.json: disk full");
     }
 
     /// One kind of damage, one exit code: the store does not matter.
@@ -181,7 +181,7 @@ mod tests {
         let failure = Failure::usage("cannot use mongo://me:pw@h:1/db")
             .because_of("bad token=pw in x")
             .hint("try //me:pw@h");
-        let text = format!("{failure} {}", failure.in_a_line());
+        let text = format!("{failure} {}", failure.one_line());
         assert!(!text.contains("pw"), "{text}");
     }
 }

@@ -29,13 +29,13 @@ use tsb_run::ends::IngestPlan;
 use tsb_run::run::{Came, Guarded, Rejects, Route, Seen, SinkTotals, StoreSink, Writer};
 use tsb_run::units;
 
-mod apart;
+mod abandonable;
 mod files;
 mod report;
 mod watch;
 
-use apart::{GivenUp, apart};
-use watch::{Slices, Watched, Watching, refuse_remote, watch};
+use abandonable::{AbandonedStore, serve_abandonable};
+use watch::{IngestIntervals, ProgressSource, WatchOptions, refuse_remote, watch};
 
 /// The state that the listeners of one command share.
 struct Service {
@@ -50,12 +50,12 @@ struct Service {
 }
 
 /// A service and its listeners.
-struct Fed<'a> {
+struct ServiceProgress<'a> {
     service: &'a Service,
     listeners: &'a [AnyListener],
 }
 
-impl Watched for Fed<'_> {
+impl ProgressSource for ServiceProgress<'_> {
     fn listeners(&self) -> Vec<ListenerStats> {
         self.listeners.iter().map(AnyListener::stats).collect()
     }
@@ -78,7 +78,7 @@ impl Watched for Fed<'_> {
 }
 
 /// The results of serving.
-struct Served {
+struct ServiceResults {
     stats: Vec<ListenerStats>,
     cpu: IngestCpu,
     elapsed_ns: u64,
@@ -113,31 +113,31 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     }
     let glances: Vec<Glance> = listeners.iter().map(AnyListener::glance).collect();
     let (started, base) = (service.clock.now(), service.clock.wall());
-    let slices = Arc::new(Slices::begin(started));
+    let intervals = Arc::new(IngestIntervals::begin(started));
     let calls = Arc::clone(&service.totals.calls);
     let came = {
-        let (service, watching) = (Arc::clone(&service), Watching::of(args, duration_ns));
-        let slices = Arc::clone(&slices);
-        apart(&signals, patience, &calls, move |stop, over| {
-            let fed = Fed {
+        let (service, options) = (Arc::clone(&service), WatchOptions::of(args, duration_ns));
+        let intervals = Arc::clone(&intervals);
+        serve_abandonable(&signals, patience, &calls, move |stop, over| {
+            let progress = ServiceProgress {
                 service: &service,
                 listeners: &listeners,
             };
-            watch(&fed, &watching, &*service.clock, stop, &mut told, &slices);
+            watch(&progress, &options, &*service.clock, stop, &mut told, &intervals);
             over.within(0);
-            let served = service.end(listeners, started, &mut told, &slices);
+            let results = service.end(listeners, started, &mut told, &intervals);
             drop(runtime);
-            served
+            results
         })?
     };
-    let (served, given_up) = match came {
-        Came::Back(served) => (served, None),
-        Came::Never(why) => (service.left_behind(&glances, started, &slices), Some(why)),
+    let (results, abandoned) = match came {
+        Came::Back(results) => (results, None),
+        Came::Never(why) => (service.results_without_store(&glances, started, &intervals), Some(why)),
     };
     let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
     let plan = plan(args, &limits, duration_ns, true);
-    let given_up = given_up.map(|why| GivenUp { why, is_stopped });
-    service.report(plan, served, base, given_up, &outputs)
+    let abandoned = abandoned.map(|why| AbandonedStore { why, is_stopped });
+    service.report(plan, results, base, abandoned, &outputs)
 }
 
 /// What was asked for. The limits of series do not apply if clients name files.
@@ -160,14 +160,14 @@ fn plan(args: &IngestArgs, limits: &Limits, duration_ns: Option<u64>, has_series
 }
 
 /// The plan, the time of listening, the observations, and the failures.
-struct Listened {
+struct ReportInput {
     plan: IngestPlan,
     base: Timestamp,
     elapsed_ns: u64,
     intervals: Vec<Interval>,
     resources: Vec<Usage>,
     failures: Vec<String>,
-    given_up: Option<GivenUp>,
+    abandoned: Option<AbandonedStore>,
 }
 
 struct Limits {
@@ -244,7 +244,7 @@ fn undefined(error: &Error) -> Undefined {
     let cause = Failure::new(Exit::Invalid, "cannot define a series").because(error);
     Undefined {
         why,
-        cause: cause.in_a_line(),
+        cause: cause.one_line(),
     }
 }
 
@@ -299,7 +299,7 @@ impl Service {
         let listener = bound.map_err(|error| unbound(url, &error))?;
         crate::say::line(format_args!(
             "listening on {} into {}, receive buffer {}",
-            endpoint.shown_at(listener.address()),
+            endpoint.url_at(listener.address()),
             self.store,
             units::bytes(listener.granted().receive_bytes as f64),
         ));
@@ -307,16 +307,22 @@ impl Service {
     }
 
     /// Stops the listeners and closes the store.
-    fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut Told, slices: &Slices) -> Served {
+    fn end(
+        &self,
+        listeners: Vec<AnyListener>,
+        started: u64,
+        told: &mut Told,
+        intervals: &IngestIntervals,
+    ) -> ServiceResults {
         let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
         let mut cpu = IngestCpu::default();
         for report in &reports {
             cpu.merge(&report.cpu);
         }
-        let (elapsed_ns, seen) = self.seen(started, slices);
+        let (elapsed_ns, seen) = self.seen(started, intervals);
         let closed = self.store.close();
         told.tell(&*self.store, crate::say::warning);
-        Served {
+        ServiceResults {
             stats: reports.into_iter().map(|report| report.stats).collect(),
             cpu,
             elapsed_ns,
@@ -326,11 +332,11 @@ impl Service {
     }
 
     /// The results that are known if a call into the store does not return.
-    fn left_behind(&self, glances: &[Glance], started: u64, slices: &Slices) -> Served {
+    fn results_without_store(&self, glances: &[Glance], started: u64, intervals: &IngestIntervals) -> ServiceResults {
         // Its end may never come.
         std::mem::forget(self.store.leave());
-        let (elapsed_ns, seen) = self.seen(started, slices);
-        Served {
+        let (elapsed_ns, seen) = self.seen(started, intervals);
+        ServiceResults {
             stats: glances.iter().map(Glance::stats).collect(),
             cpu: IngestCpu::default(),
             elapsed_ns,
@@ -340,9 +346,9 @@ impl Service {
     }
 
     /// Length of listening in nanoseconds, and the observations.
-    fn seen(&self, started: u64, slices: &Slices) -> (u64, Seen) {
+    fn seen(&self, started: u64, intervals: &IngestIntervals) -> (u64, Seen) {
         let now = self.clock.now();
-        let (intervals, resources) = slices.end(now, self.totals.accepted.load(Ordering::Relaxed));
+        let (intervals, resources) = intervals.end(now, self.totals.accepted.load(Ordering::Relaxed));
         (now - started, Seen { intervals, resources })
     }
 
@@ -350,9 +356,9 @@ impl Service {
     fn report(
         &self,
         plan: IngestPlan,
-        served: Served,
+        results: ServiceResults,
         base: Timestamp,
-        given_up: Option<GivenUp>,
+        abandoned: Option<AbandonedStore>,
         outputs: &Outputs,
     ) -> Result<Exit, Failure> {
         let store = &self.store;
@@ -360,24 +366,24 @@ impl Service {
             .totals
             .failure()
             .map(|error| Failure::new(Exit::Invalid, format!("cannot write to {store}")).because(&*error));
-        let closed = served
+        let closed = results
             .closed
             .err()
             .map(|error| Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error));
         let failures: Vec<Failure> = written.into_iter().chain(closed).collect();
-        let listened = Listened {
+        let input = ReportInput {
             plan,
             base,
-            elapsed_ns: served.elapsed_ns,
-            intervals: served.seen.intervals,
-            resources: served.seen.resources,
-            failures: failures.iter().map(Failure::in_a_line).collect(),
-            given_up,
+            elapsed_ns: results.elapsed_ns,
+            intervals: results.seen.intervals,
+            resources: results.seen.resources,
+            failures: failures.iter().map(Failure::one_line).collect(),
+            abandoned,
         };
-        let result = self.result(served.stats, &served.cpu, &listened);
+        let result = self.result(results.stats, &results.cpu, &input);
         // A result that did not reach its reader comes first, as in every command.
         let unwritten = outputs.write_partial(&result, || report::text(&result)).err();
         first_failure(unwritten.into_iter().chain(failures))?;
-        Ok(listened.given_up.map_or(Exit::Done, |given_up| given_up.exit()))
+        Ok(input.abandoned.map_or(Exit::Done, |abandoned| abandoned.exit()))
     }
 }

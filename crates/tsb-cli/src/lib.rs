@@ -52,7 +52,7 @@ pub fn main() -> ExitCode {
 /// Prints clap's message: help and version to stdout, errors to stderr.
 fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
     if !error.use_stderr() {
-        output::delivered(error.print())?;
+        output::ignore_broken_pipe(error.print())?;
         return Ok(Exit::Done);
     }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {

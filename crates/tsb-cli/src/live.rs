@@ -1,20 +1,20 @@
 //! Shows a run in progress: a view on the terminal, and metrics for other tools.
 
-mod board;
-mod exposed;
-mod heat;
+mod display;
+mod heat_map;
 mod help;
 mod keys;
+mod metrics_server;
 mod openmetrics;
-mod shown;
+mod state;
 mod terminal;
 mod view;
 
 use std::io::IsTerminal;
 
-pub use board::{Board, State, Times};
-pub use exposed::Exposed;
-pub use shown::Shown;
+pub use display::Display;
+pub use metrics_server::MetricsServer;
+pub use state::{CoarseHistogram, LiveState, SharedState};
 pub use terminal::Terminal;
 
 use crate::args::{Progress, RunArgs};

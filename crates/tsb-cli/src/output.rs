@@ -39,14 +39,14 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     let text = String::from_utf8_lossy(bytes);
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(foreign::lines(&text).as_bytes());
-    delivered(written.and_then(|()| stdout.flush()))
+    ignore_broken_pipe(written.and_then(|()| stdout.flush()))
 }
 
 /// Converts the result of a write to stdout: a reader that has closed the pipe is no error.
 ///
 /// # Errors
 /// [`Exit::Unwritten`] for any other failure.
-pub fn delivered(written: io::Result<()>) -> Result<(), Failure> {
+pub fn ignore_broken_pipe(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::unwritten("to stdout", &error)),
         _ => Ok(()),
@@ -118,7 +118,7 @@ impl Outputs {
     /// As [`Self::write`].
     pub fn write_partial(&self, result: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
         let json = document(result)?;
-        let report = crate::reports::of_our_own(&json)?;
+        let report = crate::reports::parse_own(&json)?;
         let file = self.report.as_ref().map(|target| target.write(json.as_bytes()));
         let journal = self.end_journal(file.as_ref());
         let page = self.page.as_ref().map(|target| write_page(&report, target));

@@ -17,10 +17,10 @@ use tsb_core::{SeriesId, SeriesKey, Timestamp};
 use tsb_run::spec::Spec;
 use tsb_stores::{Consolidation, Query, Resample, Store, TimeRange};
 
-use crate::args::{QueryArgs, Rows};
+use crate::args::{QueryArgs, RowConsolidation};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::delivered;
+use crate::output::ignore_broken_pipe;
 use crate::{credentials, say};
 use print::Printer;
 use tsb_run::damage::Told;
@@ -37,12 +37,12 @@ pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
     }
     let wanted = args.series.iter().map(|text| keys::parse(text));
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
-    let asked = Asked::read(args)?;
+    let query = SeriesQuery::read(args)?;
     let mut printer = Printer::new(BufWriter::new(std::io::stdout().lock()), args.rfc3339);
     let is_whole = if files::are_plain(&spec) {
-        files::print(&spec, &wanted, &asked, &mut printer)?
+        files::print(&spec, &wanted, &query, &mut printer)?
     } else {
-        from_store(&spec, &wanted, &asked, &mut printer)?
+        from_store(&spec, &wanted, &query, &mut printer)?
     };
     let rows = printer.finish()?;
     if rows == 0 {
@@ -53,12 +53,12 @@ pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
 
 /// The query for each series.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct SeriesQuery {
     range: TimeRange,
     resample: Option<Resample>,
 }
 
-impl Asked {
+impl SeriesQuery {
     fn read(args: &QueryArgs) -> Result<Self, Failure> {
         let now = MonotonicClock::new().wall();
         let bound = |flag: &str, text: &Option<String>, otherwise: Timestamp| match text {
@@ -84,13 +84,13 @@ fn resample(args: &QueryArgs) -> Result<Option<Resample>, Failure> {
         return Err(failure().because_of("a step is longer than no time at all"));
     }
     let consolidation = match args.rows {
-        Rows::Min => Consolidation::Min,
-        Rows::Max => Consolidation::Max,
-        Rows::Average => Consolidation::Average,
-        Rows::Sum => Consolidation::Sum,
-        Rows::Count => Consolidation::Count,
-        Rows::First => Consolidation::First,
-        Rows::Last => Consolidation::Last,
+        RowConsolidation::Min => Consolidation::Min,
+        RowConsolidation::Max => Consolidation::Max,
+        RowConsolidation::Average => Consolidation::Average,
+        RowConsolidation::Sum => Consolidation::Sum,
+        RowConsolidation::Count => Consolidation::Count,
+        RowConsolidation::First => Consolidation::First,
+        RowConsolidation::Last => Consolidation::Last,
     };
     Ok(Some(Resample {
         step_ns: step_ns as i64,
@@ -107,7 +107,7 @@ fn list(known: &[SeriesKey], pattern: Option<&str>) -> Result<Exit, Failure> {
     let written = names
         .iter()
         .try_for_each(|name| writeln!(out, "{}", foreign::line(name)));
-    delivered(written.and_then(|()| out.flush()))?;
+    ignore_broken_pipe(written.and_then(|()| out.flush()))?;
     if names.is_empty() {
         let all = units::count(known.len() as u64);
         say::line(format!("tsb: none of the store's {all} series matches"));
@@ -119,7 +119,7 @@ fn list(known: &[SeriesKey], pattern: Option<&str>) -> Result<Exit, Failure> {
 fn from_store(
     spec: &Spec,
     wanted: &[SeriesKey],
-    asked: &Asked,
+    query: &SeriesQuery,
     printer: &mut Printer<impl Write>,
 ) -> Result<bool, Failure> {
     // Opening would make the place where no run has been.
@@ -153,8 +153,8 @@ fn from_store(
     }
     let query = Query {
         series: &ids,
-        range: asked.range,
-        resample: asked.resample,
+        range: query.range,
+        resample: query.resample,
     };
     let visited = store.query(&query, &mut |series, times, values| {
         let name = wanted.get(series.index()).map(keys::shown).unwrap_or_default();

@@ -4,12 +4,12 @@ pub mod compare;
 pub mod csv;
 pub mod figures;
 pub mod html;
-mod judged;
 pub mod lines;
 pub mod names;
 pub mod side_by_side;
 pub mod text;
 pub mod times;
+mod verdict_basis;
 
 use tsb_core::report::Report;
 

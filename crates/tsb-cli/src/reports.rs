@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 1 << 30;
 
 /// The fields that reports of all versions have.
 #[derive(Deserialize)]
-struct Head {
+struct ReportHead {
     schema_version: Option<u32>,
     #[serde(default)]
     tsb_version: String,
@@ -22,7 +22,7 @@ struct Head {
 }
 
 #[derive(Deserialize)]
-struct Several {
+struct ReportRuns {
     runs: Vec<Run>,
 }
 
@@ -48,13 +48,13 @@ pub fn read(path: &Path) -> Result<Report, Failure> {
 }
 
 /// Parses a document that this program has made.
-pub fn of_our_own(json: &str) -> Result<Report, Failure> {
+pub fn parse_own(json: &str) -> Result<Report, Failure> {
     parse(json).map_err(|why| Failure::new(Exit::Bug, "cannot read our own report").because_of(why))
 }
 
 /// Parses a report, or says what is wrong with it.
 fn parse(text: &str) -> Result<Report, String> {
-    let head: Head = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let head: ReportHead = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let schema_version = match head.schema_version {
         Some(version @ 1..=SCHEMA_VERSION) => version,
         Some(version) => {
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Result<Report, String> {
         None => return Err("it has no schema_version: it is no report of tsb".to_owned()),
     };
     let runs = match head.runs {
-        Some(_) => serde_json::from_str::<Several>(text).map(|several| several.runs),
+        Some(_) => serde_json::from_str::<ReportRuns>(text).map(|several| several.runs),
         None => serde_json::from_str::<Run>(text).map(|run| vec![run]),
     };
     let runs = runs.map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ use tsb_run::{Controls, Kept, Patience, Plan, run_each, units};
 use crate::args::RunArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::live::Shown;
+use crate::live::Display;
 use crate::output::{Outputs, Target, json, print};
 use crate::{credentials, interrupt, plan, say};
 
@@ -42,7 +42,7 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     check_labels(args.label.len(), plan.stores.len())?;
     let patience = patience(args.store_timeout.as_deref())?;
     let mut outputs = Outputs::open(&args.output)?;
-    let shown = Shown::open(args, &interrupt::signals())?;
+    let display = Display::open(args, &interrupt::signals())?;
     let kept = Arc::new(Kept::new(outputs.report_file().cloned().map(saver)));
     let keeper = Arc::clone(&kept);
     let journal = journal(args, &outputs)?;
@@ -52,7 +52,7 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
         labels: args.label.clone(),
         provisional: Some(Arc::new(move |run| keeper.keep_with(run))),
         journal,
-        ..shown.controls()
+        ..display.controls()
     };
     let mut log = outputs.hdr_log();
     let failed = run_each(&plan, &controls, &credentials::open, &kept, |finished| {
@@ -61,7 +61,7 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
                 .unwrap_or_else(|error| say::failure(Failure::from(error)));
         }
     })?;
-    drop((controls, shown));
+    drop((controls, display));
     let report = kept.report();
     outputs.write(&report)?;
     let exit = exit_of(&report);

@@ -5,7 +5,7 @@
 //! store that cannot be read is reported, and the others are still read.
 
 mod journaled;
-mod known;
+mod run_facts;
 mod show;
 
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::{query, reports, say};
-use known::Known;
+use run_facts::RunFacts;
 use show::print;
 use tsb_run::audit::{Audit, Heard, Scope};
 use tsb_run::damage::Told;
@@ -165,22 +165,22 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
             .hint("verify the report of tsb run or tsb emit, with --store"));
     }
     let opened = opened(&run.plan, args.store.as_ref())?;
-    let Opened {
+    let ReopenedStore {
         plan,
         spec,
         store,
         workload,
         mut told,
     } = opened;
-    let known = Known::of(run, plan.transport.is_wire());
-    let mut audit = read(run, &*store, &workload, &known, known.unnamed_in_all())?;
-    if known.is_open_to_doubt(&audit) {
+    let facts = RunFacts::of(run, plan.transport.is_wire());
+    let mut audit = read(run, &*store, &workload, &facts, facts.unnamed_in_all())?;
+    if facts.is_open_to_doubt(&audit) {
         // A row of a consolidating store may differ because of any of them.
-        audit = read(run, &*store, &workload, &known, audit.sent)?;
+        audit = read(run, &*store, &workload, &facts, audit.sent)?;
     }
-    let mut ledger = known.before();
-    settle(&known.elsewhere(), &audit, &mut ledger);
-    known.bound(&audit, &mut ledger);
+    let mut ledger = facts.before();
+    settle(&facts.elsewhere(), &audit, &mut ledger);
+    facts.bound(&audit, &mut ledger);
     let mut verdict = judge(&ledger, None);
     if let Err(failure) = query::check_structure(&spec) {
         condemn(&mut verdict, &failure);
@@ -202,7 +202,7 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
 }
 
 /// The reopened store of a plan.
-struct Opened {
+struct ReopenedStore {
     plan: Plan,
     spec: Spec,
     store: Box<dyn Store>,
@@ -212,7 +212,7 @@ struct Opened {
 }
 
 /// Opens the store of a plan, or `store` instead, for example a copy of it.
-fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<Opened, Failure> {
+fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<ReopenedStore, Failure> {
     let plan: Plan = serde_json::from_value(plan.clone())
         .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))?;
     let spec = match store {
@@ -233,7 +233,7 @@ fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<Opened, Fai
     store
         .define(&workload.catalog().definitions())
         .map_err(|error| Failure::usage(format!("cannot define the series in {store}")).because(&error))?;
-    Ok(Opened {
+    Ok(ReopenedStore {
         plan,
         spec,
         store,
@@ -243,7 +243,13 @@ fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<Opened, Fai
 }
 
 /// Reads everything back. `unnamed` samples may not have arrived and cannot be identified.
-fn read(run: &Run, store: &dyn Store, workload: &Workload, known: &Known<'_>, unnamed: u64) -> Result<Audit, Failure> {
+fn read(
+    run: &Run,
+    store: &dyn Store,
+    workload: &Workload,
+    facts: &RunFacts<'_>,
+    unnamed: u64,
+) -> Result<Audit, Failure> {
     let ticks = issued_ticks(run, workload);
     let cpu_ns = AtomicU64::new(0);
     let scope = Scope {
@@ -252,11 +258,11 @@ fn read(run: &Run, store: &dyn Store, workload: &Workload, known: &Known<'_>, un
         workload,
         base: Timestamp(run.started_at_ns),
         ticks: &ticks,
-        rejected: &known.rejected(),
-        unsent: &known.operations(ExceptionKind::Shed),
-        unanswered: &known.operations(ExceptionKind::Unknown),
+        rejected: &facts.rejected(),
+        unsent: &facts.operations(ExceptionKind::Shed),
+        unanswered: &facts.operations(ExceptionKind::Unknown),
         is_cut_off: false,
-        in_doubt: &known.in_doubt(),
+        in_doubt: &facts.in_doubt(),
         unnamed,
         heard: &Heard::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),

@@ -16,16 +16,16 @@ use tsb_run::{Controls, open, run_plan, run_store};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{OwnThreads, Result, Stats, Store};
 
+#[path = "support/faulty_store.rs"]
+mod faulty_store;
 #[path = "support/program.rs"]
 mod program;
-#[path = "support/wrong.rs"]
-mod wrong;
 
-use wrong::{Fault, Wrong};
+use faulty_store::{Fault, FaultyStore};
 
 /// A thread of a store's own that works all the time.
 #[derive(Debug)]
-struct Busy {
+struct BusyStore {
     threads: OwnThreads,
     stop: Arc<AtomicBool>,
     burnt_ns: Arc<AtomicU64>,
@@ -34,8 +34,8 @@ struct Busy {
     says_so: bool,
 }
 
-impl Busy {
-    fn store(says_so: bool) -> Arc<Wrong<Self>> {
+impl BusyStore {
+    fn store(says_so: bool) -> Arc<FaultyStore<Self>> {
         let (threads, stop, burnt_ns) = (OwnThreads::new(), Arc::new(AtomicBool::new(false)), Arc::default());
         let (is_over, burnt) = (Arc::clone(&stop), Arc::clone(&burnt_ns));
         let thread = threads.spawn("burns", move || {
@@ -51,11 +51,11 @@ impl Busy {
             thread: std::sync::Mutex::new(Some(thread.unwrap())),
             says_so,
         };
-        Wrong::new(MemoryStore::new(MemoryOptions::default()), busy)
+        FaultyStore::new(MemoryStore::new(MemoryOptions::default()), busy)
     }
 }
 
-impl Fault for Busy {
+impl Fault for BusyStore {
     fn stats(&self, inner: &dyn Store) -> Stats {
         let stats = inner.stats();
         if self.says_so {
@@ -140,7 +140,7 @@ fn waiting_until_samples_are_due_is_not_generating() {
 
 #[test]
 fn a_store_is_charged_for_its_own_threads() {
-    let busy = Busy::store(true);
+    let busy = BusyStore::store(true);
     let before_ns = busy.fault.burnt_ns.load(Ordering::Relaxed);
     let store: Arc<dyn Store> = Arc::clone(&busy) as Arc<dyn Store>;
     let finished = run(&store, "inproc", "216k");
@@ -157,8 +157,8 @@ fn a_store_is_charged_for_its_own_threads() {
 }
 
 #[test]
-fn threads_that_a_store_does_not_state_are_said_to_be_in_no_part() {
-    let busy = Busy::store(false);
+fn a_note_says_that_unreported_store_threads_are_in_no_part() {
+    let busy = BusyStore::store(false);
     let store: Arc<dyn Store> = Arc::clone(&busy) as Arc<dyn Store>;
     let run = run(&store, "inproc", "216k");
     store.close().unwrap();
@@ -168,7 +168,7 @@ fn threads_that_a_store_does_not_state_are_said_to_be_in_no_part() {
 }
 
 #[test]
-fn a_store_that_keeps_nothing_is_said_to() {
+fn the_text_says_that_the_null_store_keeps_nothing() {
     let report = |store: &str| {
         let arguments = "run --quiet --no-calibrate --transport inproc --series 540 --interval 1s --rate max";
         let arguments: Vec<&str> = arguments.split(' ').collect();
@@ -194,7 +194,7 @@ fn a_store_that_keeps_nothing_is_said_to() {
 fn two_runs_in_one_process_do_not_see_each_others_threads() {
     let (one, other) = std::thread::scope(|threads| {
         let busy = threads.spawn(|| {
-            let store: Arc<dyn Store> = Busy::store(true);
+            let store: Arc<dyn Store> = BusyStore::store(true);
             let run = run(&store, "tcp", "216k");
             store.close().unwrap();
             run

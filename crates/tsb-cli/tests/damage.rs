@@ -44,11 +44,11 @@ fn stderr(output: &Output) -> String {
 }
 
 /// RRD files behind a write cache with a journal.
-struct Place {
+struct CachedFiles {
     folder: TempDir,
 }
 
-impl Place {
+impl CachedFiles {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -128,7 +128,7 @@ fn flip(path: &Path, at: usize) -> Vec<u8> {
 
 #[test]
 fn a_query_says_what_a_flipped_bit_has_cost_and_changes_nothing_of_it() {
-    let place = Place::new();
+    let place = CachedFiles::new();
     place.leave_samples();
     let segment = place.newest_segment();
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
@@ -161,7 +161,7 @@ fn a_query_says_what_a_flipped_bit_has_cost_and_changes_nothing_of_it() {
 
 #[test]
 fn a_verification_says_damage_of_what_it_does_not_read_and_leaves_it() {
-    let place = Place::new();
+    let place = CachedFiles::new();
     place.run();
     place.leave_samples();
     let segment = place.newest_segment();
@@ -190,7 +190,7 @@ fn a_verification_says_damage_of_what_it_does_not_read_and_leaves_it() {
 /// Issue 15: 2,400 samples that were acknowledged as synced, gone without a word.
 #[test]
 fn a_killed_run_whose_journal_lost_its_head_gives_its_samples_back() {
-    let place = Place::new();
+    let place = CachedFiles::new();
     let store = place.store();
     let more = ["--duration", "10m", "--store", &store];
     let mut child = program::tsb(&SMALL)
@@ -228,7 +228,7 @@ fn a_killed_run_whose_journal_lost_its_head_gives_its_samples_back() {
 
 #[test]
 fn a_journal_of_a_later_version_is_bad_usage_and_no_file_is_touched() {
-    let place = Place::new();
+    let place = CachedFiles::new();
     place.leave_samples();
     let segment = place.newest_segment();
     let mut bytes = std::fs::read(&segment).unwrap();
@@ -249,7 +249,7 @@ fn a_journal_of_a_later_version_is_bad_usage_and_no_file_is_touched() {
 /// of too.
 #[test]
 fn a_listener_of_files_says_damage_of_its_journal_and_its_checkpoint() {
-    let place = Place::new();
+    let place = CachedFiles::new();
     let folder = place.folder.path().join("files");
     let checkpoint = place.folder.path().join("checkpoint");
     std::fs::create_dir_all(&folder).unwrap();

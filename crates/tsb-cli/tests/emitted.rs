@@ -183,7 +183,7 @@ fn what_a_server_that_went_away_left_open_is_settled_by_reading_back() {
 }
 
 #[test]
-fn what_was_dropped_on_a_wire_without_answers_is_counted_and_accuses_nobody() {
+fn drops_on_a_wire_without_answers_are_counted_and_leave_the_store_unverified() {
     let mut transfer = Transfer::begin("graphite+udp://127.0.0.1:0?receive-buffer=4KiB", "", &[]);
     let (sent, code) = transfer.emit("graphite+udp", "--series 5400 --batch tick --rate 54k --duration 1s");
     let received = transfer.received();

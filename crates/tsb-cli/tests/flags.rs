@@ -163,7 +163,7 @@ fn what_has_no_effect_is_refused_with_its_name() {
 }
 
 #[test]
-fn a_client_of_a_server_is_driven_in_process_unless_told_otherwise() {
+fn a_client_of_a_server_is_driven_in_process_by_default() {
     assert_eq!(plan(&[])["transport"], "tcp");
     assert_eq!(plan(&["--store", "memory:"])["transport"], "tcp");
     let server = "rrdcached:unix:/x/s.sock";

@@ -20,15 +20,15 @@ use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::throttle::{FaultSample, Throttle, ThrottleOptions};
 
-type Lying = Throttle<MemoryStore>;
+type ThrottledMemory = Throttle<MemoryStore>;
 
-fn lying(options: ThrottleOptions) -> Arc<Lying> {
+fn throttled_memory(options: ThrottleOptions) -> Arc<ThrottledMemory> {
     let memory = MemoryStore::new(MemoryOptions::default());
     Arc::new(Throttle::new(memory, options, Arc::new(MonotonicClock::new())).unwrap())
 }
 
 fn honest() -> Arc<dyn Store> {
-    lying(ThrottleOptions::default())
+    throttled_memory(ThrottleOptions::default())
 }
 
 fn plan(change: impl FnOnce(&mut RunOptions)) -> Plan {
@@ -83,7 +83,7 @@ fn an_honest_store_loses_nothing() {
 
 #[test]
 fn a_store_that_acknowledges_and_forgets_is_named_to_the_sample() {
-    let store = lying(ThrottleOptions {
+    let store = throttled_memory(ThrottleOptions {
         lose_one_in: Some(1_000),
         ..ThrottleOptions::default()
     });
@@ -98,7 +98,7 @@ fn a_store_that_acknowledges_and_forgets_is_named_to_the_sample() {
 
 #[test]
 fn a_store_that_alters_one_value_in_ten_thousand_is_named_to_the_sample() {
-    let store = lying(ThrottleOptions {
+    let store = throttled_memory(ThrottleOptions {
         alter_one_in: Some(10_000),
         ..ThrottleOptions::default()
     });
@@ -115,7 +115,7 @@ fn a_store_that_alters_one_value_in_ten_thousand_is_named_to_the_sample() {
 
 #[test]
 fn a_store_that_duplicates_is_named_to_the_sample() {
-    let store = lying(ThrottleOptions {
+    let store = throttled_memory(ThrottleOptions {
         duplicate_one_in: Some(1_000),
         ..ThrottleOptions::default()
     });
@@ -132,7 +132,7 @@ fn a_store_that_duplicates_is_named_to_the_sample() {
 
 #[test]
 fn a_refused_sample_is_rejected_and_not_lost() {
-    let store = lying(ThrottleOptions {
+    let store = throttled_memory(ThrottleOptions {
         error_one_in: Some(1_000),
         ..ThrottleOptions::default()
     });
@@ -306,7 +306,7 @@ fn a_receive_buffer_that_overflows_is_accounted_for_to_the_sample() {
 
 #[test]
 fn a_store_slower_than_the_fleet_is_store_limited() {
-    let store = lying(ThrottleOptions {
+    let store = throttled_memory(ThrottleOptions {
         rate_per_second: Some(50_000),
         ..ThrottleOptions::default()
     });

@@ -18,16 +18,16 @@ use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::rrd::{RrdOptions, RrdStore};
 use tsb_stores::{Ack, ArchiveRule, Capabilities, Consolidation, Query, Refusals, Result, Scope, Store, Visitor};
 
-#[path = "support/wrong.rs"]
-mod wrong;
+#[path = "support/faulty_store.rs"]
+mod faulty_store;
 
-use wrong::{Fault, Wrong};
+use faulty_store::{Fault, FaultyStore};
 
 const SECOND: i64 = 1_000_000_000;
 
 /// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lie {
+enum FalseAnswer {
     Nothing,
     /// `newest` is the wall clock's time.
     NewestIsNow,
@@ -45,8 +45,8 @@ enum Lie {
 }
 
 #[derive(Debug)]
-struct Liar {
-    lie: Lie,
+struct LyingStore {
+    lie: FalseAnswer,
     asked: AtomicU64,
     is_flushed: AtomicBool,
     writes: AtomicU64,
@@ -57,17 +57,17 @@ fn wall() -> Timestamp {
     tsb_core::time::Clock::wall(&tsb_core::time::MonotonicClock::new())
 }
 
-impl Fault for Liar {
+impl Fault for LyingStore {
     fn capabilities(&self, inner: &dyn Store) -> Capabilities {
         let mut capabilities = inner.capabilities();
-        if matches!(self.lie, Lie::EverythingExpired | Lie::ExpiresEarly) {
+        if matches!(self.lie, FalseAnswer::EverythingExpired | FalseAnswer::ExpiresEarly) {
             capabilities.retention_ns = Some(3_600 * SECOND);
         }
         capabilities
     }
     fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
-        if self.lie == Lie::ForgetsTheRest && number >= self.first {
+        if self.lie == FalseAnswer::ForgetsTheRest && number >= self.first {
             let mut ack = inner.write(&batch_of_nothing(), refused)?;
             ack.accepted = batch.len();
             return Ok(ack);
@@ -80,9 +80,9 @@ impl Fault for Liar {
     }
     fn query(&self, inner: &dyn Store, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         match self.lie {
-            Lie::EverythingExpired => Ok(()),
+            FalseAnswer::EverythingExpired => Ok(()),
             // Of each series the last nine minutes, whatever is stated.
-            Lie::ExpiresEarly => {
+            FalseAnswer::ExpiresEarly => {
                 let mut newest = vec![None; query.series.len()];
                 inner.newest(query.series, &mut newest)?;
                 let newest = newest.into_iter().flatten().max().unwrap_or(Timestamp::MIN);
@@ -103,10 +103,10 @@ impl Fault for Liar {
         let is_over = self.is_flushed.load(Ordering::Relaxed);
         for newest in into.iter_mut().flatten() {
             match self.lie {
-                Lie::NewestIsNow if !is_over => *newest = wall(),
-                Lie::NewestGoesBack if (5..6).contains(&asked) => *newest = *newest + -3_600 * SECOND,
-                Lie::NewestIsOld => *newest = *newest + -3_600 * SECOND,
-                Lie::EverythingExpired if is_over => *newest = *newest + 365 * 86_400 * SECOND,
+                FalseAnswer::NewestIsNow if !is_over => *newest = wall(),
+                FalseAnswer::NewestGoesBack if (5..6).contains(&asked) => *newest = *newest + -3_600 * SECOND,
+                FalseAnswer::NewestIsOld => *newest = *newest + -3_600 * SECOND,
+                FalseAnswer::EverythingExpired if is_over => *newest = *newest + 365 * 86_400 * SECOND,
                 _ => {}
             }
         }
@@ -118,15 +118,15 @@ fn batch_of_nothing() -> Batch<'static> {
     Batch::tick(SeriesId(0), Timestamp(0), &[])
 }
 
-fn liar(inner: impl Store, lie: Lie, first: u64) -> Arc<dyn Store> {
-    let liar = Liar {
+fn liar(inner: impl Store, lie: FalseAnswer, first: u64) -> Arc<dyn Store> {
+    let liar = LyingStore {
         lie,
         asked: AtomicU64::new(0),
         is_flushed: AtomicBool::new(false),
         writes: AtomicU64::new(0),
         first,
     };
-    Wrong::new(inner, liar)
+    FaultyStore::new(inner, liar)
 }
 
 fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished {
@@ -146,7 +146,7 @@ fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished
     run_store(&plan.complete().unwrap(), store, &controls).unwrap()
 }
 
-fn memory(lie: Lie) -> Finished {
+fn memory(lie: FalseAnswer) -> Finished {
     run(&liar(MemoryStore::new(MemoryOptions::default()), lie, 0), |_| ())
 }
 
@@ -162,7 +162,7 @@ fn reasons(finished: &Finished) -> String {
 
 #[test]
 fn a_store_that_tells_the_truth_has_nothing_held_against_it() {
-    let finished = memory(Lie::Nothing);
+    let finished = memory(FalseAnswer::Nothing);
     let ledger = &finished.run.ledger;
     assert!(ledger.violated.is_empty() && ledger.counts.is_balanced(), "{ledger:?}");
     assert!(
@@ -174,7 +174,7 @@ fn a_store_that_tells_the_truth_has_nothing_held_against_it() {
 
 #[test]
 fn a_newest_that_is_always_now_makes_the_run_invalid() {
-    let finished = memory(Lie::NewestIsNow);
+    let finished = memory(FalseAnswer::NewestIsNow);
     let reasons = reasons(&finished);
     assert!(reasons.contains("nothing newer than"), "{reasons}");
     assert!(
@@ -186,19 +186,19 @@ fn a_newest_that_is_always_now_makes_the_run_invalid() {
 
 #[test]
 fn a_newest_that_goes_back_makes_the_run_invalid() {
-    let reasons = reasons(&memory(Lie::NewestGoesBack));
+    let reasons = reasons(&memory(FalseAnswer::NewestGoesBack));
     assert!(reasons.contains("and later that it is"), "{reasons}");
 }
 
 #[test]
 fn a_newest_that_is_not_what_a_query_returns_makes_the_run_invalid() {
-    let reasons = reasons(&memory(Lie::NewestIsOld));
+    let reasons = reasons(&memory(FalseAnswer::NewestIsOld));
     assert!(reasons.contains("and a query returns"), "{reasons}");
 }
 
 #[test]
 fn what_a_retention_cannot_have_taken_is_lost_whatever_newest_says() {
-    let finished = memory(Lie::EverythingExpired);
+    let finished = memory(FalseAnswer::EverythingExpired);
     let counts = &finished.run.ledger.counts;
     assert_eq!(counts.get(Counter::Expired), Some(0), "{counts:?}");
     assert_eq!(counts.get(Counter::Lost), counts.get(Counter::Accepted));
@@ -215,7 +215,7 @@ fn what_is_gone_before_its_retention_is_lost_and_what_is_older_is_expired() {
         options.rate = Some("9720".to_owned());
         options.duration = Some("1s".to_owned());
     };
-    let store = liar(MemoryStore::new(MemoryOptions::default()), Lie::ExpiresEarly, 0);
+    let store = liar(MemoryStore::new(MemoryOptions::default()), FalseAnswer::ExpiresEarly, 0);
     let finished = run(&store, faster);
     let counts = &finished.run.ledger.counts;
     // Sixty minutes are kept and ten samples are there, of each series.
@@ -239,7 +239,7 @@ fn what_is_gone_before_its_retention_is_lost_and_what_is_older_is_expired() {
     assert!(counts.count(Counter::Expired) > 54 * 100, "{counts:?}");
 }
 
-fn rrd(folder: &Path, lie: Lie, first: u64) -> Arc<dyn Store> {
+fn rrd(folder: &Path, lie: FalseAnswer, first: u64) -> Arc<dyn Store> {
     let options = RrdOptions {
         archives: vec![ArchiveRule::new(Consolidation::Average, 1, 100)],
         ..RrdOptions::default()
@@ -252,7 +252,7 @@ fn what_a_store_forgot_within_an_unfinished_step_is_lost() {
     let short = |options: &mut RunOptions| options.series = Some("54".to_owned());
     let folder = tempfile::tempdir().unwrap();
     // A host is a batch: the first write is all that it takes of its series.
-    let finished = run(&rrd(folder.path(), Lie::ForgetsTheRest, 1), short);
+    let finished = run(&rrd(folder.path(), FalseAnswer::ForgetsTheRest, 1), short);
     let counts = &finished.run.ledger.counts;
     let accepted = counts.count(Counter::Accepted);
     assert!(accepted > 500, "{counts:?}");
@@ -262,7 +262,7 @@ fn what_a_store_forgot_within_an_unfinished_step_is_lost() {
     assert_eq!(loss.kind, FindingKind::Lost);
     assert!(loss.key.is_some(), "{loss:?}");
     let folder = tempfile::tempdir().unwrap();
-    let finished = run(&rrd(folder.path(), Lie::Nothing, 0), short);
+    let finished = run(&rrd(folder.path(), FalseAnswer::Nothing, 0), short);
     let counts = &finished.run.ledger.counts;
     assert_eq!(counts.get(Counter::Lost), Some(0), "{:?}", finished.run.ledger);
     assert_eq!(counts.count(Counter::Verified), 0, "{counts:?}");
@@ -271,7 +271,7 @@ fn what_a_store_forgot_within_an_unfinished_step_is_lost() {
 #[test]
 fn a_fleet_beyond_the_heartbeat_is_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
-    let store = rrd(folder.path(), Lie::Nothing, 0);
+    let store = rrd(folder.path(), FalseAnswer::Nothing, 0);
     let plan = |interval: &str| {
         let mut plan = Plan::default();
         let options = RunOptions {

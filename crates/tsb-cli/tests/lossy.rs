@@ -62,7 +62,7 @@ fn is_lossy_and_sound(run: &Value) {
 }
 
 #[test]
-fn what_was_lost_on_the_way_is_not_held_against_a_store_of_rows() {
+fn losses_in_transport_are_no_losses_of_a_store_of_rows() {
     for wrapper in ["", "write-cache+"] {
         let folder = tempfile::tempdir().unwrap();
         let run = run(folder.path(), wrapper, "");

@@ -23,12 +23,12 @@ fn stderr(output: &Output) -> String {
 }
 
 /// A folder with a file that a run has filled, and its report.
-struct Filled {
+struct FilledFile {
     folder: TempDir,
     report: Value,
 }
 
-impl Filled {
+impl FilledFile {
     fn new(options: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}{options}", folder.path().join("x.db").display());
@@ -102,7 +102,7 @@ fn refused(path: &Path, words: &[&str]) {
 
 #[test]
 fn a_run_is_verified_by_another_process_and_under_another_name() {
-    let filled = Filled::small("?commit=100ms");
+    let filled = FilledFile::small("?commit=100ms");
     assert_ne!(
         filled.report["verdict"]["status"], "INVALID",
         "{}",
@@ -132,7 +132,7 @@ fn a_run_is_verified_by_another_process_and_under_another_name() {
 
 #[test]
 fn what_is_missing_is_found_by_verifying() {
-    let filled = Filled::small("?layout=rows");
+    let filled = FilledFile::small("?layout=rows");
     let database = rusqlite::Connection::open(filled.path("x.db")).unwrap();
     let gone = database.execute("DELETE FROM sample WHERE series = 7", []).unwrap();
     assert!(gone > 0);
@@ -156,12 +156,12 @@ fn every_layout_is_filled_and_read_back() {
         "?commit=1s&tail=2",
         "?layout=rows",
     ] {
-        let filled = Filled::small(options);
+        let filled = FilledFile::small(options);
         let verified = filled.report["ledger"]["verified"].as_u64();
         assert!(verified > Some(1000), "{options}: {}", filled.report["ledger"]);
         assert_eq!(verified, filled.report["ledger"]["accepted"].as_u64(), "{options}");
     }
-    let mohawk = Filled::new(
+    let mohawk = FilledFile::new(
         "?layout=mohawk",
         &[
             "--series",
@@ -185,7 +185,7 @@ fn every_layout_is_filled_and_read_back() {
 
 #[test]
 fn samples_are_printed_and_nothing_is_made() {
-    let filled = Filled::small("");
+    let filled = FilledFile::small("");
     let database = rusqlite::Connection::open(filled.path("x.db")).unwrap();
     let (name, labels): (String, String) = database
         .query_row("SELECT name, labels FROM series WHERE number = 3", [], |row| {
@@ -250,12 +250,12 @@ fn what_is_not_ours_is_refused_and_left_alone() {
         .unwrap();
     foreign.close().unwrap();
     refused(&path("foreign.db"), &["another program"]);
-    let filled = Filled::small("");
+    let filled = FilledFile::small("");
     let newer = rusqlite::Connection::open(filled.path("x.db")).unwrap();
     newer.execute_batch("PRAGMA user_version=2").unwrap();
     newer.close().unwrap();
     refused(&filled.path("x.db"), &["version 2", "version 1"]);
-    let rows = Filled::small("?layout=rows");
+    let rows = FilledFile::small("?layout=rows");
     let store = format!("sqlite:{}?layout=ticks", rows.path("x.db").display());
     let said = stderr(&tsb(&["query", "--store", &store, "--series", "a"]));
     assert!(said.contains("layout is rows") && said.contains("ticks"), "{said}");
@@ -286,7 +286,7 @@ fn permit(path: &Path, mode: u32) {
 
 #[test]
 fn a_file_or_a_folder_that_cannot_be_written_is_named_and_left_alone() {
-    let filled = Filled::small("");
+    let filled = FilledFile::small("");
     let path = filled.path("x.db");
     let before = std::fs::read(&path).unwrap();
     let store = format!("sqlite:{}", path.display());
@@ -307,7 +307,7 @@ fn a_file_or_a_folder_that_cannot_be_written_is_named_and_left_alone() {
 
 #[test]
 fn a_second_run_into_the_same_file_is_refused() {
-    let filled = Filled::small("");
+    let filled = FilledFile::small("");
     let store = format!("sqlite:{}", filled.path("x.db").display());
     let output = tsb(&[
         "run",
@@ -325,7 +325,7 @@ fn a_second_run_into_the_same_file_is_refused() {
 
 #[test]
 fn a_damaged_page_is_an_error_that_names_the_file() {
-    let filled = Filled::new(
+    let filled = FilledFile::new(
         "?tail=20",
         &[
             "--series",

@@ -20,10 +20,10 @@ use tsb_run::{Controls, Kept, Patience, run_each};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
-#[path = "support/wrong.rs"]
-mod wrong;
+#[path = "support/faulty_store.rs"]
+mod faulty_store;
 
-use wrong::{Fault, Wrong};
+use faulty_store::{Fault, FaultyStore};
 
 /// What a call may take here.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -31,7 +31,7 @@ const WITHIN: &str = "within 0.3 s";
 
 /// Where a store gets stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum StuckCall {
     Nowhere,
     Define,
     Write,
@@ -45,8 +45,8 @@ enum At {
 
 /// Never returns from one of its methods.
 #[derive(Debug)]
-struct Swamp {
-    at: At,
+struct StuckStore {
+    at: StuckCall,
     taken: Arc<AtomicU64>,
     in_hand: Arc<AtomicU64>,
     /// How often the run asked for the newest times.
@@ -55,8 +55,8 @@ struct Swamp {
     held: Mutex<()>,
 }
 
-impl Swamp {
-    fn go(&self, here: At) {
+impl StuckStore {
+    fn go(&self, here: StuckCall) {
         if self.at == here {
             let _held = self.held.lock();
             loop {
@@ -71,39 +71,39 @@ impl Swamp {
     }
 }
 
-impl Drop for Swamp {
+impl Drop for StuckStore {
     fn drop(&mut self) {
-        self.go(At::Drop);
+        self.go(StuckCall::Drop);
     }
 }
 
-impl Fault for Swamp {
+impl Fault for StuckStore {
     fn define(&self, inner: &dyn Store, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.go(At::Define);
+        self.go(StuckCall::Define);
         inner.define(series)
     }
     fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         // Only once the run was looked at: a stuck store lets nobody look.
         if self.taken.load(Ordering::SeqCst) > 2_000 && self.looks.load(Ordering::SeqCst) > 0 {
             self.in_hand.store(batch.len() as u64, Ordering::SeqCst);
-            self.go(At::Write);
+            self.go(StuckCall::Write);
         }
         let ack = inner.write(batch, refused)?;
         self.taken.fetch_add(ack.accepted as u64, Ordering::SeqCst);
         Ok(ack)
     }
     fn flush(&self, inner: &dyn Store, scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.go(At::Flush);
+        self.go(StuckCall::Flush);
         inner.flush(scope, level)
     }
     fn query(&self, inner: &dyn Store, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.go(At::Query);
+        self.go(StuckCall::Query);
         inner.query(query, visit)
     }
     fn newest(&self, inner: &dyn Store, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.need();
         if self.taken.load(Ordering::SeqCst) > 2_000 {
-            self.go(At::Newest);
+            self.go(StuckCall::Newest);
         }
         inner.newest(series, into)?;
         self.looks.fetch_add(1, Ordering::SeqCst);
@@ -113,12 +113,12 @@ impl Fault for Swamp {
         self.need();
         let stats = inner.stats();
         if stats.accepted > 0 {
-            self.go(At::Stats);
+            self.go(StuckCall::Stats);
         }
         stats
     }
     fn close(&self, inner: &dyn Store) -> Result<()> {
-        self.go(At::Close);
+        self.go(StuckCall::Close);
         inner.close()
     }
 }
@@ -152,19 +152,19 @@ fn controls() -> Controls {
 
 /// What the stuck store knows of its samples.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct StoreCounts {
     taken: Arc<AtomicU64>,
     in_hand: Arc<AtomicU64>,
 }
 
 /// Runs two stores, of which the first gets stuck.
-fn run(at: At, plan: &Plan, controls: &Controls) -> (Report, Known) {
-    let (kept, known) = (Kept::new(None), Known::default());
+fn run(at: StuckCall, plan: &Plan, controls: &Controls) -> (Report, StoreCounts) {
+    let (kept, known) = (Kept::new(None), StoreCounts::default());
     let first = plan.stores[0].clone();
     let open = |single: &Plan| {
         let is_first = single.stores[0] == first;
-        let swamp = Swamp {
-            at: if is_first { at } else { At::Nowhere },
+        let swamp = StuckStore {
+            at: if is_first { at } else { StuckCall::Nowhere },
             taken: if is_first {
                 Arc::clone(&known.taken)
             } else {
@@ -178,7 +178,7 @@ fn run(at: At, plan: &Plan, controls: &Controls) -> (Report, Known) {
             looks: AtomicU64::new(0),
             held: Mutex::new(()),
         };
-        let store: Arc<dyn Store> = Wrong::new(MemoryStore::new(MemoryOptions::default()), swamp);
+        let store: Arc<dyn Store> = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), swamp);
         Ok(store)
     };
     let failed = run_each(plan, controls, &open, &kept, |_| {}).unwrap();
@@ -212,13 +212,13 @@ fn is_whole(run: &Run) {
 #[test]
 fn a_store_stuck_at_the_end_leaves_both_reports() {
     for (at, word) in [
-        (At::Write, "write"),
-        (At::Newest, "newest"),
-        (At::Stats, "stats"),
-        (At::Flush, "flush"),
-        (At::Query, "query"),
-        (At::Close, "close"),
-        (At::Drop, "drop"),
+        (StuckCall::Write, "write"),
+        (StuckCall::Newest, "newest"),
+        (StuckCall::Stats, "stats"),
+        (StuckCall::Flush, "flush"),
+        (StuckCall::Query, "query"),
+        (StuckCall::Close, "close"),
+        (StuckCall::Drop, "drop"),
     ] {
         let (report, known) = run(at, &plan("inproc", "400ms"), &controls());
         assert_eq!(report.runs.len(), 2, "{at:?}");
@@ -234,8 +234,8 @@ fn a_store_stuck_at_the_end_leaves_both_reports() {
         assert_eq!(run.ledger.counts.count(Counter::Accepted), taken, "{at:?}");
         // Where the watching thread itself is stuck, it sees one long interval.
         let is_seen = run.intervals.len() > 1 && run.staleness.is_some();
-        assert!(is_seen || at == At::Newest, "{at:?}: {:?}", run.intervals);
-        let is_read = matches!(at, At::Close | At::Drop);
+        assert!(is_seen || at == StuckCall::Newest, "{at:?}: {:?}", run.intervals);
+        let is_read = matches!(at, StuckCall::Close | StuckCall::Drop);
         assert_eq!(run.ledger.counts.count(Counter::Verified) > 1_000, is_read, "{at:?}");
         is_whole(&report.runs[1]);
     }
@@ -243,7 +243,7 @@ fn a_store_stuck_at_the_end_leaves_both_reports() {
 
 #[test]
 fn what_is_known_of_a_stuck_write_is_exact() {
-    let (report, known) = run(At::Write, &plan("inproc", "400ms"), &controls());
+    let (report, known) = run(StuckCall::Write, &plan("inproc", "400ms"), &controls());
     let run = &report.runs[0];
     let count = |counter| run.ledger.counts.count(counter);
     let (taken, in_hand) = (known.taken.load(Ordering::SeqCst), known.in_hand.load(Ordering::SeqCst));
@@ -270,7 +270,7 @@ fn what_is_known_of_a_stuck_write_is_exact() {
 
 #[test]
 fn a_store_stuck_behind_a_listener_leaves_what_its_counters_say() {
-    let (report, known) = run(At::Write, &plan("tcp", "400ms"), &controls());
+    let (report, known) = run(StuckCall::Write, &plan("tcp", "400ms"), &controls());
     let run = &report.runs[0];
     is_left_behind(run, "write");
     let count = |counter| run.ledger.counts.count(counter);
@@ -287,11 +287,11 @@ fn a_store_stuck_behind_a_listener_leaves_what_its_counters_say() {
 #[test]
 fn a_stop_is_obeyed_in_every_phase() {
     for (at, word) in [
-        (At::Define, "define"),
-        (At::Write, "write"),
-        (At::Flush, "flush"),
-        (At::Query, "query"),
-        (At::Close, "close"),
+        (StuckCall::Define, "define"),
+        (StuckCall::Write, "write"),
+        (StuckCall::Flush, "flush"),
+        (StuckCall::Query, "query"),
+        (StuckCall::Close, "close"),
     ] {
         let mut controls = controls();
         // At the end of a run there would be no end.
@@ -316,10 +316,10 @@ fn a_stop_is_obeyed_in_every_phase() {
 #[test]
 fn a_second_request_waits_for_nothing_and_leaves_the_report() {
     for (at, word) in [
-        (At::Define, "define"),
-        (At::Write, "write"),
-        (At::Query, "query"),
-        (At::Close, "close"),
+        (StuckCall::Define, "define"),
+        (StuckCall::Write, "write"),
+        (StuckCall::Query, "query"),
+        (StuckCall::Close, "close"),
     ] {
         let mut controls = controls();
         controls.patience.ended = Duration::from_hours(1);
@@ -346,10 +346,10 @@ fn a_second_request_waits_for_nothing_and_leaves_the_report() {
 }
 
 #[test]
-fn a_store_that_is_slow_and_returns_is_not_left_behind() {
+fn a_slow_store_that_returns_is_not_abandoned() {
     #[derive(Debug)]
-    struct Slow;
-    impl Fault for Slow {
+    struct SlowStore;
+    impl Fault for SlowStore {
         fn flush(&self, inner: &dyn Store, scope: Scope<'_>, level: Durability) -> Result<()> {
             MonotonicClock::new().wait_until(PATIENCE.as_nanos() as u64 / 2);
             inner.flush(scope, level)
@@ -363,7 +363,7 @@ fn a_store_that_is_slow_and_returns_is_not_left_behind() {
     let mut plan = plan("tcp", "400ms");
     plan.stores.truncate(1);
     let open = |_: &Plan| {
-        let store: Arc<dyn Store> = Wrong::new(MemoryStore::new(MemoryOptions::default()), Slow);
+        let store: Arc<dyn Store> = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), SlowStore);
         Ok(store)
     };
     assert!(run_each(&plan, &controls(), &open, &kept, |_| {}).unwrap().is_none());

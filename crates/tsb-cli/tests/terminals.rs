@@ -39,7 +39,7 @@ fn is_harmless(what: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn a_report_of_a_stranger_is_shown_and_obeyed_by_nobody() {
+fn a_foreign_report_cannot_send_control_sequences_to_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [good, bad, tables, page] = ["good.json", "bad.json", "tables", "page.html"].map(path);

@@ -14,15 +14,15 @@ use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Error, Refusals, Result, Store};
 
-#[path = "support/wrong.rs"]
-mod wrong;
+#[path = "support/faulty_store.rs"]
+mod faulty_store;
 
-use wrong::{Fault, Wrong};
+use faulty_store::{Fault, FaultyStore};
 
 /// Of ten writes it takes one without saying so, keeps silent over one that it has not
 /// taken, and cannot be reached for one.
 #[derive(Debug, Default)]
-struct Vague {
+struct SilentStore {
     writes: AtomicU64,
     taken: AtomicU64,
     dropped: AtomicU64,
@@ -36,7 +36,7 @@ fn unknown() -> Error {
     }
 }
 
-impl Fault for Vague {
+impl Fault for SilentStore {
     fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let samples = batch.len() as u64;
         match self.writes.fetch_add(1, Ordering::Relaxed) % 10 {
@@ -61,8 +61,8 @@ impl Fault for Vague {
     }
 }
 
-fn run(transport: &str) -> (Arc<Wrong<Vague>>, Finished) {
-    let store = Wrong::new(MemoryStore::new(MemoryOptions::default()), Vague::default());
+fn run(transport: &str) -> (Arc<FaultyStore<SilentStore>>, Finished) {
+    let store = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), SilentStore::default());
     let mut plan = Plan::default();
     plan.apply(&RunOptions {
         workload: Some("mix".to_owned()),

@@ -298,7 +298,7 @@ fn what_a_store_works_off_behind_a_peak_it_did_not_hold_there() {
 }
 
 #[test]
-fn the_highest_rate_of_a_schedule_is_held_against_the_ceiling() {
+fn the_highest_rate_of_a_schedule_is_compared_with_the_ceiling() {
     const TRIES: u32 = 10;
     let asking = |peak: f64| {
         try_run(&format!(

@@ -19,12 +19,12 @@ use tsb_run::spec::Spec;
 use tsb_run::{Controls, run_store};
 use tsb_stores::{Ack, Error, Reason, Refusals, Result, Store};
 
+#[path = "support/faulty_store.rs"]
+mod faulty_store;
 #[path = "support/program.rs"]
 mod program;
-#[path = "support/wrong.rs"]
-mod wrong;
 
-use wrong::{Fault, Wrong};
+use faulty_store::{Fault, FaultyStore};
 
 fn tsb(arguments: &[&str]) -> Output {
     program::tsb(arguments).output().unwrap()
@@ -68,7 +68,7 @@ fn count(store: &Value, name: &str) -> u64 {
 /// Of ten writes, one is not sent, one is taken and not answered, one is neither, and of the
 /// others every seventh sample is refused.
 #[derive(Debug, Default)]
-struct Moody {
+struct MixedAnswers {
     writes: AtomicU64,
 }
 
@@ -79,7 +79,7 @@ fn silence() -> Error {
     }
 }
 
-impl Fault for Moody {
+impl Fault for MixedAnswers {
     fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         match self.writes.fetch_add(1, Ordering::Relaxed) % 10 {
             2 => Err(Error::Unreachable {
@@ -111,7 +111,7 @@ impl Fault for Moody {
 }
 
 /// A run into a store of moods over an SQLite file, with its report in the folder.
-fn moody(folder: &Path) -> (Run, PathBuf) {
+fn mixed_answers(folder: &Path) -> (Run, PathBuf) {
     let path = folder.join("moody.db");
     let spec = format!("sqlite:{}?layout=rows", path.display());
     let options = RunOptions {
@@ -128,7 +128,7 @@ fn moody(folder: &Path) -> (Run, PathBuf) {
     let mut plan = Plan::default();
     plan.apply(&options).unwrap();
     let inner: Arc<dyn Store> = Arc::from(spec.parse::<Spec>().unwrap().open().unwrap());
-    let store: Arc<dyn Store> = Wrong::new(inner, Moody::default());
+    let store: Arc<dyn Store> = FaultyStore::new(inner, MixedAnswers::default());
     let controls = Controls::default();
     let mut run = run_store(&plan.complete().unwrap(), &store, &controls).unwrap().run;
     store.close().unwrap();
@@ -150,7 +150,7 @@ fn save(folder: &Path, run: &Run) {
 #[test]
 fn what_was_not_sent_not_answered_or_refused_is_no_loss_on_another_day() {
     let folder = tempfile::tempdir().unwrap();
-    let (run, path) = moody(folder.path());
+    let (run, path) = mixed_answers(folder.path());
     let ledger = &run.ledger;
     assert!(ledger.violated.is_empty() && ledger.counts.is_balanced(), "{ledger:?}");
     for counter in [
@@ -187,7 +187,7 @@ fn what_was_not_sent_not_answered_or_refused_is_no_loss_on_another_day() {
 #[test]
 fn a_report_that_names_nothing_gives_bounds() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut run, _) = moody(folder.path());
+    let (mut run, _) = mixed_answers(folder.path());
     run.exceptions = None;
     save(folder.path(), &run);
     let (exit, stores) = verified(folder.path());

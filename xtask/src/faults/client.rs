@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::stores::{SERIES, START_S, Subject, Wire, value};
+use super::stores::{SERIES, START_S, StoreUnderTest, Wire, value};
 
 /// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -36,7 +36,7 @@ pub(super) struct Client {
 impl Client {
     /// Connects, and makes what has to be there before the first tick. A listener that ends
     /// meanwhile is noticed by the first tick.
-    pub(super) fn connect(subject: &Subject, address: &str) -> Result<Self> {
+    pub(super) fn connect(subject: &StoreUnderTest, address: &str) -> Result<Self> {
         let place = address.split("://").nth(1).context("an address without ://")?;
         let place = place.split(['?', '/']).next().unwrap_or_default();
         let stream = TcpStream::connect(place).context("cannot connect")?;

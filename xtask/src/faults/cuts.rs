@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
-use super::judge::{Allowed, Given, Outcome, examine};
-use super::medium::{Leaves, Medium};
+use super::judge::{AllowedLoss, Outcome, SentTicks, examine};
+use super::medium::{Medium, UnsyncedKept};
 use super::rng::Rng;
-use super::service::Starting;
-use super::stores::{Keeps, SERIES, Subject, Wire};
+use super::service::StartingProcess;
+use super::stores::{Guarantee, SERIES, StoreUnderTest, Wire};
 use super::trace::{self, Argument, Call, Event, Trace};
-use super::trial::{Place, Trial};
+use super::trial::{Trial, TrialFolder};
 
 /// Ticks per recorded process.
 const TICKS: u64 = 60;
@@ -29,11 +29,11 @@ const ENDS: [Signal; 3] = [Signal::KILL, Signal::TERM, Signal::KILL];
 #[derive(Debug)]
 pub(super) struct Recording {
     root: PathBuf,
-    lives: Vec<Life>,
+    lives: Vec<ProcessTrace>,
 }
 
 #[derive(Debug)]
-struct Life {
+struct ProcessTrace {
     trace: Trace,
     /// Ticks in the order in which they were sent.
     sent: Vec<u64>,
@@ -53,8 +53,8 @@ impl Recording {
     }
 
     fn once(trial: &Trial<'_>, seed: u64) -> Result<Self> {
-        let place = Place::new(trial, "recording", seed)?;
-        let mut given = Given::default();
+        let place = TrialFolder::new(trial, "recording", seed)?;
+        let mut given = SentTicks::default();
         let mut lives = Vec::new();
         for (life, end) in ENDS.into_iter().enumerate() {
             let file = PathBuf::from(format!("{}.trace{life}", place.root.display()));
@@ -66,7 +66,7 @@ impl Recording {
                     mapped.display()
                 );
             }
-            lives.push(Life { trace, sent });
+            lives.push(ProcessTrace { trace, sent });
         }
         let root = place.root.clone();
         let recording = Self { root, lives };
@@ -75,8 +75,8 @@ impl Recording {
     }
 
     /// Checks that the model reproduces the real files; otherwise its results mean nothing.
-    fn check(&self, trial: &Trial<'_>, place: &Place, seed: u64) -> Result<()> {
-        let copy = Place::new(trial, "model", seed)?;
+    fn check(&self, trial: &Trial<'_>, place: &TrialFolder, seed: u64) -> Result<()> {
+        let copy = TrialFolder::new(trial, "model", seed)?;
         let mut medium = Medium::new(&self.root);
         for life in &self.lives {
             for &event in &life.trace.events {
@@ -84,7 +84,7 @@ impl Recording {
             }
             medium.end_process();
         }
-        medium.cut(Leaves::Everything, None, &mut Rng::new(0), &copy.root)?;
+        medium.cut(UnsyncedKept::Everything, None, &mut Rng::new(0), &copy.root)?;
         compare(&place.root, &copy.root)
     }
 
@@ -94,9 +94,9 @@ impl Recording {
     }
 
     /// The medium at a moment, and what had been acknowledged.
-    fn cut_at(&self, subject: &Subject, moment: usize) -> Result<(Medium, Given)> {
+    fn cut_at(&self, subject: &StoreUnderTest, moment: usize) -> Result<(Medium, SentTicks)> {
         let mut medium = Medium::new(&self.root);
-        let mut given = Given::default();
+        let mut given = SentTicks::default();
         let mut left = moment;
         for life in &self.lives {
             let events = &life.trace.events[..left.min(life.trace.events.len())];
@@ -127,18 +127,18 @@ impl Recording {
     pub(super) fn cut(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
         let mut rng = Rng::new(seed);
         let moment = rng.below(self.moments() as u64 + 1) as usize;
-        let leaves = rng.pick(&Leaves::ALL);
+        let leaves = rng.pick(&UnsyncedKept::ALL);
         // RRD files have no checksum and no order of writes: half of the cuts give them the
         // order, and are judged in full; what the others tear, the format cannot show.
         let end = trial.subject.unordered;
         let ordered = end.filter(|_| rng.one_in(2));
-        let place = Place::new(trial, "cut", seed)?;
+        let place = TrialFolder::new(trial, "cut", seed)?;
         let (medium, mut given) = self.cut_at(trial.subject, moment)?;
         medium.cut(leaves, ordered, &mut rng, &place.root)?;
-        let allowed = Allowed {
+        let allowed = AllowedLoss {
             keeps: trial.subject.after_cut,
             // What was promised to nobody may be anything.
-            is_blind: trial.subject.after_cut == Keeps::Nothing || end.is_some() && ordered.is_none(),
+            is_blind: trial.subject.after_cut == Guarantee::Nothing || end.is_some() && ordered.is_none(),
         };
         let outcome = examine(trial.program, trial.subject, &place.root, &mut given, allowed)?;
         place.keep_if_wrong(&outcome);
@@ -151,7 +151,13 @@ impl Recording {
 }
 
 /// One life under strace.
-fn record(trial: &Trial<'_>, root: &Path, file: &Path, given: &mut Given, end: Signal) -> Result<(Trace, Vec<u64>)> {
+fn record(
+    trial: &Trial<'_>,
+    root: &Path,
+    file: &Path,
+    given: &mut SentTicks,
+    end: Signal,
+) -> Result<(Trace, Vec<u64>)> {
     let target = file.to_string_lossy().into_owned();
     let around = [
         "strace",
@@ -166,7 +172,7 @@ fn record(trial: &Trial<'_>, root: &Path, file: &Path, given: &mut Given, end: S
         trace::CALLS,
     ];
     let around = around.map(str::to_owned);
-    let starting = Starting::spawn(trial.program, &around, trial.subject, root)?;
+    let starting = StartingProcess::spawn(trial.program, &around, trial.subject, root)?;
     let Ok(service) = starting.listening()? else {
         bail!("{} does not listen under strace", trial.subject.name);
     };
@@ -189,7 +195,7 @@ fn record(trial: &Trial<'_>, root: &Path, file: &Path, given: &mut Given, end: S
 }
 
 /// Samples or ticks that a call acknowledges.
-fn acks(subject: &Subject, call: &Call) -> usize {
+fn acks(subject: &StoreUnderTest, call: &Call) -> usize {
     if !matches!(call.name.as_str(), "sendto" | "sendmsg" | "write" | "writev") {
         return 0;
     }

@@ -4,11 +4,11 @@ use anyhow::{Result, bail};
 use rustix::process::Signal;
 
 use super::corrupt::corrupt;
-use super::judge::{Allowed, Given, Outcome, examine};
+use super::judge::{AllowedLoss, Outcome, SentTicks, examine};
 use super::rng::Rng;
-use super::service::Starting;
-use super::stores::Keeps;
-use super::trial::{Place, Trial};
+use super::service::StartingProcess;
+use super::stores::Guarantee;
+use super::trial::{Trial, TrialFolder};
 
 /// Ticks of a place that is damaged.
 const TICKS: u64 = 120;
@@ -16,19 +16,20 @@ const TICKS: u64 = 120;
 /// A place with samples, of which copies are damaged.
 #[derive(Debug)]
 pub(super) struct Template {
-    place: Place,
-    given: Given,
+    place: TrialFolder,
+    given: SentTicks,
 }
 
 impl Template {
     /// Fills a place in two lives; the second is killed, or ends in order.
     pub(super) fn new(trial: &Trial<'_>, seed: u64) -> Result<Self> {
         let mut rng = Rng::new(seed);
-        let place = Place::new(trial, "template", seed)?;
-        let mut given = Given::default();
+        let place = TrialFolder::new(trial, "template", seed)?;
+        let mut given = SentTicks::default();
         let ends = [Signal::TERM, rng.pick(&[Signal::TERM, Signal::KILL, Signal::KILL])];
         for end in ends {
-            let Ok(service) = Starting::spawn(trial.program, &[], trial.subject, &place.root)?.listening()? else {
+            let Ok(service) = StartingProcess::spawn(trial.program, &[], trial.subject, &place.root)?.listening()?
+            else {
                 bail!("{} does not listen", trial.subject.name);
             };
             let mut client = service.client(trial.subject)?;
@@ -47,7 +48,7 @@ impl Template {
 
     /// Damages a copy, and opens it.
     pub(super) fn corrupted(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
-        let place = Place::new(trial, "damage", seed)?;
+        let place = TrialFolder::new(trial, "damage", seed)?;
         place.fill(&self.place.root)?;
         let Some(corruption) = corrupt(&place.root, seed)? else {
             bail!("{} has no file that can be damaged", trial.subject.name);
@@ -58,10 +59,10 @@ impl Template {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let allowed = Allowed {
+        let allowed = AllowedLoss {
             // What a kill takes is gone with or without damage.
             keeps: match trial.subject.after_kill {
-                Keeps::Nothing => Keeps::All,
+                Guarantee::Nothing => Guarantee::All,
                 keeps => keeps,
             },
             is_blind: corruption

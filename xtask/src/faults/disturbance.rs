@@ -10,11 +10,11 @@ use std::process::{Child, Command, Stdio};
 use anyhow::Result;
 use rustix::process::Signal;
 
-use super::judge::{Allowed, Given, Outcome, examine};
+use super::judge::{AllowedLoss, Outcome, SentTicks, examine};
 use super::rng::Rng;
-use super::service::{Service, Starting, micros};
-use super::stores::Keeps;
-use super::trial::{Place, Trial};
+use super::service::{Service, StartingProcess, micros};
+use super::stores::Guarantee;
+use super::trial::{Trial, TrialFolder};
 use crate::shell::succeeds;
 
 /// Ticks of a disturbed life.
@@ -38,8 +38,8 @@ enum Disturbance {
 pub(super) fn disturb(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
     let mut rng = Rng::new(seed);
     let kind = rng.pick(&[Disturbance::Stops, Disturbance::Neighbours, Disturbance::Clock]);
-    let place = Place::new(trial, "disturbance", seed)?;
-    let mut given = Given::default();
+    let place = TrialFolder::new(trial, "disturbance", seed)?;
+    let mut given = SentTicks::default();
     let _neighbours = Neighbours::new(if kind == Disturbance::Neighbours { NEIGHBOURS } else { 0 });
     let ahead = rng.below(1_000_000_000);
     let around = if kind == Disturbance::Clock && has_time_namespaces() {
@@ -61,8 +61,8 @@ pub(super) fn disturb(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)>
     let outcome = if let Some(outcome) = outcome {
         outcome
     } else {
-        let allowed = Allowed {
-            keeps: Keeps::All,
+        let allowed = AllowedLoss {
+            keeps: Guarantee::All,
             is_blind: false,
         };
         examine(trial.program, trial.subject, &place.root, &mut given, allowed)?
@@ -74,13 +74,13 @@ pub(super) fn disturb(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)>
 /// `None` where nothing was wrong yet.
 fn live(
     trial: &Trial<'_>,
-    place: &Place,
+    place: &TrialFolder,
     around: &[String],
-    given: &mut Given,
+    given: &mut SentTicks,
     rng: &mut Rng,
     kind: Disturbance,
 ) -> Result<Option<Outcome>> {
-    let service = match Starting::spawn(trial.program, around, trial.subject, &place.root)?.listening()? {
+    let service = match StartingProcess::spawn(trial.program, around, trial.subject, &place.root)?.listening()? {
         Ok(service) => service,
         Err(ended) => return Ok(Some(Outcome::Silent(format!("does not listen: {}", ended.complaint())))),
     };

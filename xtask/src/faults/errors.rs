@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use rustix::process::Signal;
 
-use super::judge::{Allowed, Given, Outcome, examine};
+use super::judge::{AllowedLoss, Outcome, SentTicks, examine};
 use super::rng::Rng;
-use super::service::{Ended, Starting};
-use super::trial::{Place, Trial};
+use super::service::{ProcessEnd, StartingProcess};
+use super::trial::{Trial, TrialFolder};
 
 /// Calls, and the errors that they may meet.
 const FAILING: &[(&str, &[&str])] = &[
@@ -52,8 +52,8 @@ pub(super) fn meet(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
     let first = 1 + rng.below(FIRST_MAX).min(rng.below(FIRST_MAX));
     let more = if rng.one_in(3) { "+" } else { "" };
     let how = format!("seed {seed}, {call} number {first}{more} of a thread fails with {error}");
-    let place = Place::new(trial, "error", seed)?;
-    let mut given = Given::default();
+    let place = TrialFolder::new(trial, "error", seed)?;
+    let mut given = SentTicks::default();
     // A life without errors first, so that there is something to lose; not always.
     if rng.one_in(2) {
         live(trial, &place, &[], &mut given)?;
@@ -72,7 +72,7 @@ pub(super) fn meet(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
     } else if ended.has_panicked() {
         Outcome::Panicked(ended.complaint())
     } else {
-        let allowed = Allowed {
+        let allowed = AllowedLoss {
             keeps: trial.subject.after_kill,
             is_blind: false,
         };
@@ -86,8 +86,8 @@ pub(super) fn meet(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
 }
 
 /// Feeds one life until it ends or takes no more, and asks it to end.
-fn live(trial: &Trial<'_>, place: &Place, around: &[String], given: &mut Given) -> Result<Ended> {
-    let service = match Starting::spawn(trial.program, around, trial.subject, &place.root)?.listening()? {
+fn live(trial: &Trial<'_>, place: &TrialFolder, around: &[String], given: &mut SentTicks) -> Result<ProcessEnd> {
+    let service = match StartingProcess::spawn(trial.program, around, trial.subject, &place.root)?.listening()? {
         Ok(service) => service,
         Err(ended) => return Ok(ended),
     };

@@ -8,12 +8,12 @@ use anyhow::Result;
 use rustix::process::Signal;
 
 use super::client::Answer;
-use super::service::{Ended, Starting, finish};
-use super::stores::{Keeps, SERIES, START_S, Subject, value};
+use super::service::{ProcessEnd, StartingProcess, finish};
+use super::stores::{Guarantee, SERIES, START_S, StoreUnderTest, value};
 
 /// The ticks that were sent to a store.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct SentTicks {
     /// Ticks that were acknowledged, in order.
     pub(super) acked: Vec<u64>,
     /// Ticks that were sent, and of which nobody said anything.
@@ -22,7 +22,7 @@ pub(super) struct Given {
     pub(super) faults: Vec<usize>,
 }
 
-impl Given {
+impl SentTicks {
     /// The next tick that was never sent.
     pub(super) fn next(&self) -> u64 {
         let last = self.acked.last().max(self.unsure.iter().max());
@@ -64,8 +64,8 @@ pub(super) enum Outcome {
 
 /// The losses that a fault may cause without a report.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowed {
-    pub(super) keeps: Keeps,
+pub(super) struct AllowedLoss {
+    pub(super) keeps: Guarantee,
     /// The damaged file's format cannot show it.
     pub(super) is_blind: bool,
 }
@@ -74,12 +74,12 @@ pub(super) struct Allowed {
 /// with `tsb query`, and compares.
 pub(super) fn examine(
     program: &Path,
-    subject: &Subject,
+    subject: &StoreUnderTest,
     root: &Path,
-    given: &mut Given,
-    allowed: Allowed,
+    given: &mut SentTicks,
+    allowed: AllowedLoss,
 ) -> Result<Outcome> {
-    let starting = Starting::spawn(program, &[], subject, root)?;
+    let starting = StartingProcess::spawn(program, &[], subject, root)?;
     let service = match starting.listening()? {
         Ok(service) => service,
         Err(ended) => return Ok(of_end(&ended)),
@@ -109,7 +109,7 @@ pub(super) fn examine(
     if read.has_panicked() {
         return Ok(of_end(&read));
     }
-    let said = Said {
+    let said = Complaints {
         complaint: [ended.complaint(), read.complaint()].concat(),
         // The second opening says again what the first one has said.
         at_most: at_most_of(&ended.complaints())
@@ -125,7 +125,7 @@ pub(super) fn examine(
 
 /// What the program said of errors and damage.
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct Complaints {
     complaint: String,
     /// The most samples that are lost by it; none where it does not say.
     at_most: Option<u64>,
@@ -149,7 +149,7 @@ fn at_most_in(line: &str) -> Option<u64> {
 }
 
 /// All series of a place, by `tsb query`.
-fn query(program: &Path, subject: &Subject, root: &Path) -> Result<(String, Ended)> {
+fn query(program: &Path, subject: &StoreUnderTest, root: &Path) -> Result<(String, ProcessEnd)> {
     let mut command = Command::new(program);
     command.args(["query", &subject.inner(root)]);
     for series in 0..SERIES {
@@ -158,7 +158,7 @@ fn query(program: &Path, subject: &Subject, root: &Path) -> Result<(String, Ende
     finish(&mut command)
 }
 
-fn of_end(ended: &Ended) -> Outcome {
+fn of_end(ended: &ProcessEnd) -> Outcome {
     if ended.status.is_none() {
         return Outcome::Hung(ended.complaint());
     }
@@ -173,7 +173,7 @@ fn of_end(ended: &Ended) -> Outcome {
 
 /// What differs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Differences {
     /// Acknowledged ticks of which samples are missing, by their place in the order of acks, and
     /// how many.
     missing: BTreeMap<usize, u64>,
@@ -182,9 +182,9 @@ pub(super) struct Found {
 }
 
 /// Compares the CSV of `tsb query` with what was given.
-pub(super) fn compare(subject: &Subject, given: &Given, text: &str) -> Found {
+pub(super) fn compare(subject: &StoreUnderTest, given: &SentTicks, text: &str) -> Differences {
     let mut rows: BTreeMap<(u64, u64), &str> = BTreeMap::new();
-    let mut found = Found::default();
+    let mut found = Differences::default();
     for line in text.lines().skip(1) {
         match parse(line) {
             Some((series, tick, number)) => _ = rows.insert((series, tick), number),
@@ -220,7 +220,7 @@ fn parse(line: &str) -> Option<(u64, u64, &str)> {
     Some((series, seconds.checked_sub(START_S)?, number))
 }
 
-fn weigh(found: &Found, given: &Given, allowed: Allowed, said: &Said) -> Outcome {
+fn weigh(found: &Differences, given: &SentTicks, allowed: AllowedLoss, said: &Complaints) -> Outcome {
     let complaint = &said.complaint;
     if found.missing.is_empty() && found.wrong.is_empty() {
         return if complaint.is_empty() {
@@ -230,9 +230,9 @@ fn weigh(found: &Found, given: &Given, allowed: Allowed, said: &Said) -> Outcome
         };
     }
     let is_covered = |index: &usize| match allowed.keeps {
-        Keeps::All => false,
-        Keeps::Nothing => true,
-        Keeps::AllBut(ticks) => {
+        Guarantee::All => false,
+        Guarantee::Nothing => true,
+        Guarantee::AllBut(ticks) => {
             let ticks = ticks as usize;
             given
                 .faults
@@ -282,17 +282,17 @@ mod tests {
         text
     }
 
-    fn given(acked: &[u64], unsure: &[u64]) -> Given {
-        Given {
+    fn given(acked: &[u64], unsure: &[u64]) -> SentTicks {
+        SentTicks {
             acked: acked.to_vec(),
             unsure: unsure.to_vec(),
             faults: vec![acked.len()],
         }
     }
 
-    fn judged(given: &Given, text: &str, keeps: Keeps, complaint: &str) -> Outcome {
-        let allowed = Allowed { keeps, is_blind: false };
-        let said = Said {
+    fn judged(given: &SentTicks, text: &str, keeps: Guarantee, complaint: &str) -> Outcome {
+        let allowed = AllowedLoss { keeps, is_blind: false };
+        let said = Complaints {
             complaint: complaint.to_owned(),
             at_most: at_most_in(complaint),
         };
@@ -310,7 +310,7 @@ mod tests {
             "x.db-wal is not complete: it is gone; how many samples are lost is not known",
             "tsb: cannot read j/1",
         ] {
-            assert!(matches!(judged(Keeps::All, enough), Outcome::Said(_)), "{enough}");
+            assert!(matches!(judged(Guarantee::All, enough), Outcome::Said(_)), "{enough}");
         }
         for less in [
             "j/1 is not complete: it is cut; at most 7 samples are lost",
@@ -319,9 +319,9 @@ mod tests {
             "j/1 ends in the middle of a record: a record is cut short; 9 bytes cannot be read",
             "j/1.damaged was kept aside as damaged: remove it when nobody needs it",
         ] {
-            assert!(matches!(judged(Keeps::All, less), Outcome::Silent(_)), "{less}");
+            assert!(matches!(judged(Guarantee::All, less), Outcome::Silent(_)), "{less}");
             // What the level does not cover needs no word.
-            let within = judged(Keeps::AllBut(3), less);
+            let within = judged(Guarantee::AllBut(3), less);
             assert!(!matches!(within, Outcome::Silent(_)), "{less}: {within:?}");
         }
         assert_eq!(
@@ -336,29 +336,32 @@ mod tests {
     fn what_is_missing_or_changed_is_silent_unless_it_is_said_or_not_covered() {
         let given = given(&[0, 1, 2, 4], &[3]);
         for ticks in [&[0, 1, 2, 4][..], &[0, 1, 2, 3, 4]] {
-            assert_eq!(judged(&given, &csv(ticks), Keeps::All, ""), Outcome::Whole);
+            assert_eq!(judged(&given, &csv(ticks), Guarantee::All, ""), Outcome::Whole);
         }
         let short = csv(&[0, 1, 2]);
-        assert!(matches!(judged(&given, &short, Keeps::All, ""), Outcome::Silent(_)));
+        assert!(matches!(judged(&given, &short, Guarantee::All, ""), Outcome::Silent(_)));
         assert_eq!(
-            judged(&given, &short, Keeps::All, "m.db is damaged"),
+            judged(&given, &short, Guarantee::All, "m.db is damaged"),
             Outcome::Said("m.db is damaged".to_owned())
         );
-        assert_eq!(judged(&given, &short, Keeps::AllBut(1), ""), Outcome::Within);
+        assert_eq!(judged(&given, &short, Guarantee::AllBut(1), ""), Outcome::Within);
         let early = csv(&[0, 2, 4]);
         assert!(matches!(
-            judged(&given, &early, Keeps::AllBut(2), ""),
+            judged(&given, &early, Guarantee::AllBut(2), ""),
             Outcome::Silent(_)
         ));
         let wrong = csv(&[0, 1, 2, 4]).replace(",17.0", ",18.0");
-        assert!(matches!(judged(&given, &wrong, Keeps::Nothing, ""), Outcome::Silent(_)));
+        assert!(matches!(
+            judged(&given, &wrong, Guarantee::Nothing, ""),
+            Outcome::Silent(_)
+        ));
         let foreign = csv(&[0, 1, 2, 4, 9]);
         assert!(matches!(
-            judged(&given, &foreign, Keeps::Nothing, ""),
+            judged(&given, &foreign, Guarantee::Nothing, ""),
             Outcome::Silent(_)
         ));
         assert_eq!(
-            judged(&given, &csv(&[0, 1, 2, 4]), Keeps::All, "said"),
+            judged(&given, &csv(&[0, 1, 2, 4]), Guarantee::All, "said"),
             Outcome::WholeAndSaid("said".to_owned())
         );
     }
@@ -373,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_next_tick_follows_all_that_were_sent() {
-        assert_eq!(Given::default().next(), 0);
+        assert_eq!(SentTicks::default().next(), 0);
         assert_eq!(given(&[0, 1], &[2]).next(), 3);
         assert_eq!(given(&[0, 3], &[2]).next(), 4);
     }

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use rustix::process::Signal;
 
-use super::judge::{Allowed, Given, Outcome, examine};
+use super::judge::{AllowedLoss, Outcome, SentTicks, examine};
 use super::rng::Rng;
-use super::service::{Service, Starting, micros};
-use super::stores::Subject;
-use super::trial::{Place, Trial};
+use super::service::{Service, StartingProcess, micros};
+use super::stores::StoreUnderTest;
+use super::trial::{Trial, TrialFolder};
 
 /// Kills of one place, before there is a new one.
 const LIVES: u64 = 10;
@@ -21,13 +21,13 @@ const OPENING_US: u64 = 8_000;
 /// One place that is killed again and again, and examined after each kill.
 pub(super) fn chain(trial: &Trial<'_>, seed: u64, lives: u64, mut each: impl FnMut(&Outcome, &str)) -> Result<()> {
     let mut rng = Rng::new(seed);
-    let place = Place::new(trial, "kill", seed)?;
-    let mut given = Given::default();
+    let place = TrialFolder::new(trial, "kill", seed)?;
+    let mut given = SentTicks::default();
     for life in 0..lives.min(LIVES) {
         let is_recovery = life > 0 && rng.one_in(3);
         let how = kill(trial, &place, &mut given, &mut rng, is_recovery)?;
         given.faults.push(given.acked.len());
-        let allowed = Allowed {
+        let allowed = AllowedLoss {
             keeps: trial.subject.after_kill,
             is_blind: false,
         };
@@ -42,8 +42,14 @@ pub(super) fn chain(trial: &Trial<'_>, seed: u64, lives: u64, mut each: impl FnM
 }
 
 /// Kills one life; says when.
-fn kill(trial: &Trial<'_>, place: &Place, given: &mut Given, rng: &mut Rng, is_recovery: bool) -> Result<String> {
-    let starting = Starting::spawn(trial.program, &[], trial.subject, &place.root)?;
+fn kill(
+    trial: &Trial<'_>,
+    place: &TrialFolder,
+    given: &mut SentTicks,
+    rng: &mut Rng,
+    is_recovery: bool,
+) -> Result<String> {
+    let starting = StartingProcess::spawn(trial.program, &[], trial.subject, &place.root)?;
     if is_recovery {
         let after = rng.below(OPENING_US);
         starting.handle.wait(micros(after));
@@ -63,7 +69,7 @@ fn kill(trial: &Trial<'_>, place: &Place, given: &mut Given, rng: &mut Rng, is_r
 }
 
 /// Sends tick after tick until another thread has killed the listener.
-fn feed_until_killed(service: &Service, subject: &Subject, given: &mut Given, after_us: u64) {
+fn feed_until_killed(service: &Service, subject: &StoreUnderTest, given: &mut SentTicks, after_us: u64) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             service.handle.wait(micros(after_us));

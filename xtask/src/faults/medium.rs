@@ -75,7 +75,7 @@ enum Promise {
 
 /// What a cut leaves of what was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaves {
+pub(super) enum UnsyncedKept {
     Nothing,
     Everything,
     /// All up to some change.
@@ -88,7 +88,7 @@ pub(super) enum Leaves {
     Lengths,
 }
 
-impl Leaves {
+impl UnsyncedKept {
     pub(super) const ALL: [Self; 6] = [
         Self::Ordered,
         Self::Nothing,
@@ -392,11 +392,11 @@ impl Medium {
     /// Writes the files as a cut now leaves them into `folder`.
     ///
     /// Files whose names end with `ordered` have a prefix of their changes, and no torn one.
-    pub(super) fn cut(&self, leaves: Leaves, ordered: Option<&str>, rng: &mut Rng, folder: &Path) -> Result<()> {
+    pub(super) fn cut(&self, leaves: UnsyncedKept, ordered: Option<&str>, rng: &mut Rng, folder: &Path) -> Result<()> {
         let mut names = self.certain_names.clone();
         let kept = match leaves {
-            Leaves::Nothing => 0,
-            Leaves::Everything => self.pending.len(),
+            UnsyncedKept::Nothing => 0,
+            UnsyncedKept::Everything => self.pending.len(),
             // The file system keeps names in order: a prefix of the changes.
             _ => rng.below(self.pending.len() as u64 + 1) as usize,
         };
@@ -419,10 +419,10 @@ impl Medium {
 }
 
 /// What is left of a file whose format needs its writes in order.
-fn of_file(leaves: Leaves, path: &Path, ordered: Option<&str>) -> Leaves {
+fn of_file(leaves: UnsyncedKept, path: &Path, ordered: Option<&str>) -> UnsyncedKept {
     let is_ordered = ordered.is_some_and(|end| path.to_string_lossy().ends_with(end));
     match leaves {
-        Leaves::Prefix | Leaves::Some | Leaves::Lengths if is_ordered => Leaves::Ordered,
+        UnsyncedKept::Prefix | UnsyncedKept::Some | UnsyncedKept::Lengths if is_ordered => UnsyncedKept::Ordered,
         leaves => leaves,
     }
 }
@@ -458,23 +458,23 @@ impl Content {
         self.settled = self.settled.max(made);
     }
 
-    fn left(&self, leaves: Leaves, rng: &mut Rng) -> Vec<u8> {
+    fn left(&self, leaves: UnsyncedKept, rng: &mut Rng) -> Vec<u8> {
         let mut bytes = self.certain.clone();
         let (all, share) = (self.unsynced.len(), rng.below(5));
         let end = match leaves {
-            Leaves::Nothing => 0,
-            Leaves::Ordered | Leaves::Prefix => rng.below(all as u64 + 1) as usize,
+            UnsyncedKept::Nothing => 0,
+            UnsyncedKept::Ordered | UnsyncedKept::Prefix => rng.below(all as u64 + 1) as usize,
             _ => all,
         };
         for (index, change) in self.unsynced[..end].iter().enumerate() {
             let is_torn = match leaves {
-                Leaves::Prefix => index + 1 == end,
-                Leaves::Some if rng.below(4) >= share => continue,
-                Leaves::Some => rng.one_in(4),
+                UnsyncedKept::Prefix => index + 1 == end,
+                UnsyncedKept::Some if rng.below(4) >= share => continue,
+                UnsyncedKept::Some => rng.one_in(4),
                 _ => false,
             };
             match leaves {
-                Leaves::Lengths => change.stretch(&mut bytes),
+                UnsyncedKept::Lengths => change.stretch(&mut bytes),
                 _ if is_torn => change.torn(rng, &mut bytes),
                 _ => change.apply(&mut bytes),
             }

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::judge::Outcome;
 use super::rng::Rng;
-use super::service::{Handle, Service, Starting, micros};
-use super::trial::{Place, Trial};
+use super::service::{ProcessHandle, Service, StartingProcess, micros};
+use super::trial::{Trial, TrialFolder};
 
 /// The most memory that a listener here may take: its store has 32 MiB, 2,000 names and 64
 /// connections, each with its buffers.
@@ -66,12 +66,12 @@ enum Attack {
 
 /// A listener, and bytes that a sound client sends it.
 #[derive(Debug)]
-pub(super) struct Victim {
+pub(super) struct TargetListener {
     listener: &'static str,
     sound: Vec<u8>,
 }
 
-impl Victim {
+impl TargetListener {
     /// The bytes come from `tsb emit`, or are written here where it needs answers.
     pub(super) fn new(trial: &Trial<'_>, listener: &'static str) -> Result<Self> {
         let sound = match listener {
@@ -94,7 +94,7 @@ impl Victim {
     /// A round of peers of all kinds.
     pub(super) fn attacked(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
         let mut rng = Rng::new(seed);
-        let place = Place::new(trial, &format!("peers-{}", self.listener), seed)?;
+        let place = TrialFolder::new(trial, &format!("peers-{}", self.listener), seed)?;
         let report = place.root.join("report.json");
         let service = match self.start(trial, &place, &report)?.listening()? {
             Ok(service) => service,
@@ -137,7 +137,7 @@ impl Victim {
         Ok((outcome, how))
     }
 
-    fn start(&self, trial: &Trial<'_>, place: &Place, report: &Path) -> Result<Starting> {
+    fn start(&self, trial: &Trial<'_>, place: &TrialFolder, report: &Path) -> Result<StartingProcess> {
         let mut command = Command::new(trial.program);
         command.args([
             "ingest",
@@ -155,7 +155,7 @@ impl Victim {
             command.args(["memory:?max_bytes=32MiB", "--max-series", "2000"]);
         }
         command.args(["--max-connections", "64", "--out"]).arg(report);
-        Starting::command(command, None)
+        StartingProcess::command(command, None)
     }
 
     fn attack(&self, attack: Attack, service: &Service, rng: &mut Rng, open: &mut Vec<TcpStream>) {
@@ -291,7 +291,7 @@ fn capture(program: &Path, listener: &str) -> Result<Vec<u8>> {
     command.args(["--interval", "1s", "--rate", "540", "--duration", "300ms"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().context("cannot start tsb emit")?;
-    let handle = Handle::of(child.id())?;
+    let handle = ProcessHandle::of(child.id())?;
     let mut bytes = Vec::new();
     if is_datagrams {
         udp.set_read_timeout(Some(Duration::from_secs(2)))?;
@@ -311,7 +311,7 @@ fn capture(program: &Path, listener: &str) -> Result<Vec<u8>> {
 }
 
 /// The first connection; `None` where the process that should connect ends before.
-fn accepted(listener: &TcpListener, from: &Handle) -> Result<Option<TcpStream>> {
+fn accepted(listener: &TcpListener, from: &ProcessHandle) -> Result<Option<TcpStream>> {
     listener.set_nonblocking(true)?;
     for _ in 0..10_000 {
         if let Ok((stream, _)) = listener.accept() {

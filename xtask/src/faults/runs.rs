@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::corrupt::corrupt;
 use super::judge::Outcome;
 use super::rng::Rng;
-use super::service::{Ended, Handle, finish, micros};
-use super::stores::Keeps;
-use super::trial::{Place, Trial};
+use super::service::{ProcessEnd, ProcessHandle, finish, micros};
+use super::stores::Guarantee;
+use super::trial::{Trial, TrialFolder};
 
 /// The longest life of a run that is killed, in microseconds; its journal is written each 250 ms.
 pub(super) const LIFE_US: u64 = 900_000;
@@ -22,17 +22,17 @@ pub(super) const LONG_LIFE_US: u64 = 6_000_000;
 
 /// A run that was killed.
 #[derive(Debug)]
-pub(super) struct Killed {
-    place: Place,
+pub(super) struct KilledRun {
+    place: TrialFolder,
     after_us: u64,
     found: u64,
 }
 
-impl Killed {
+impl KilledRun {
     /// Starts a run and kills it at any moment of a life of at most this many microseconds.
     pub(super) fn new(trial: &Trial<'_>, seed: u64, longest_us: u64) -> Result<Self> {
         let mut rng = Rng::new(seed);
-        let place = Place::new(trial, "run", seed)?;
+        let place = TrialFolder::new(trial, "run", seed)?;
         let mut command = Command::new(trial.program);
         command.args([
             "run",
@@ -54,7 +54,7 @@ impl Killed {
         command.arg("--journal").arg(journal(&place.root));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start tsb run")?;
-        let handle = Handle::of(child.id())?;
+        let handle = ProcessHandle::of(child.id())?;
         let after_us = rng.below(longest_us);
         handle.wait(micros(after_us));
         handle.signal(Signal::KILL);
@@ -86,7 +86,7 @@ impl Killed {
 
     /// Damages a copy of what the run left, and reads it back.
     pub(super) fn damaged(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
-        let place = Place::new(trial, "verify", seed)?;
+        let place = TrialFolder::new(trial, "verify", seed)?;
         place.fill(&self.place.root)?;
         std::fs::remove_file(journal(&place.root))?;
         let Some(corruption) = corrupt(&place.root, seed)? else {
@@ -101,7 +101,7 @@ impl Killed {
         let (said, ended) = verify(trial, &place.root, &journal(&self.place.root))?;
         let outcome = match code(&ended) {
             // Nothing of it had been acknowledged at a level that a kill leaves.
-            Some(0) if found(&said) < self.found && trial.subject.after_kill != Keeps::All => Outcome::Within,
+            Some(0) if found(&said) < self.found && trial.subject.after_kill != Guarantee::All => Outcome::Within,
             Some(0) if found(&said) < self.found => {
                 Outcome::Silent(format!("found {} of {}: {}", found(&said), self.found, reasons(&said)))
             }
@@ -133,7 +133,7 @@ fn journal(root: &Path) -> PathBuf {
     root.join("run.journal")
 }
 
-fn verify(trial: &Trial<'_>, root: &Path, journal: &Path) -> Result<(Value, Ended)> {
+fn verify(trial: &Trial<'_>, root: &Path, journal: &Path) -> Result<(Value, ProcessEnd)> {
     let mut command = Command::new(trial.program);
     command
         .arg("verify")
@@ -144,7 +144,7 @@ fn verify(trial: &Trial<'_>, root: &Path, journal: &Path) -> Result<(Value, Ende
     Ok((serde_json::from_str(&text).unwrap_or_default(), ended))
 }
 
-fn code(ended: &Ended) -> Option<i32> {
+fn code(ended: &ProcessEnd) -> Option<i32> {
     if ended.has_panicked() {
         return None;
     }

@@ -12,20 +12,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::client::Client;
-use super::stores::Subject;
+use super::stores::StoreUnderTest;
 
 /// How long a process may take to end when it is asked to; then it hangs.
 pub(super) const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 /// What a process said before it ended, and how it did.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ProcessEnd {
     /// `None` where it did not end, and was killed for it.
     pub(super) status: Option<ExitStatus>,
     pub(super) said: String,
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Whether it panicked, or was ended by a fault of its own.
     pub(super) fn has_panicked(&self) -> bool {
         let by_fault = |signal| matches!(signal, 4 | 6 | 7 | 8 | 11);
@@ -55,9 +55,9 @@ impl Ended {
 
 /// A process by a handle: its number may be another's by the time of a signal.
 #[derive(Debug)]
-pub(super) struct Handle(OwnedFd);
+pub(super) struct ProcessHandle(OwnedFd);
 
-impl Handle {
+impl ProcessHandle {
     /// Of a child that was not reaped yet, or of its child.
     pub(super) fn of(pid: u32) -> Result<Self> {
         let pid = i32::try_from(pid)
@@ -88,11 +88,11 @@ pub(super) const fn micros(micros: u64) -> Timespec {
 
 /// A process that has not said yet that it listens.
 #[derive(Debug)]
-pub(super) struct Starting {
+pub(super) struct StartingProcess {
     child: Child,
     said: BufReader<ChildStderr>,
     /// The process itself, also where it runs below another program.
-    pub(super) handle: Handle,
+    pub(super) handle: ProcessHandle,
     pid: u32,
 }
 
@@ -103,13 +103,13 @@ pub(super) struct Service {
     rest: JoinHandle<String>,
     first: String,
     pub(super) pid: u32,
-    pub(super) handle: Handle,
+    pub(super) handle: ProcessHandle,
     pub(super) address: String,
 }
 
-impl Starting {
+impl StartingProcess {
     /// Starts `tsb ingest` on the place at `root`, below `around` where that is not empty.
-    pub(super) fn spawn(program: &Path, around: &[String], subject: &Subject, root: &Path) -> Result<Self> {
+    pub(super) fn spawn(program: &Path, around: &[String], subject: &StoreUnderTest, root: &Path) -> Result<Self> {
         let mut command = match around {
             [] => Command::new(program),
             [outer, rest @ ..] => {
@@ -144,21 +144,21 @@ impl Starting {
         };
         Ok(Self {
             pid,
-            handle: Handle::of(pid)?,
+            handle: ProcessHandle::of(pid)?,
             said: BufReader::new(said),
             child,
         })
     }
 
     /// Waits until it listens; or how it ended before that.
-    pub(super) fn listening(mut self) -> Result<std::result::Result<Service, Ended>> {
+    pub(super) fn listening(mut self) -> Result<std::result::Result<Service, ProcessEnd>> {
         let mut first = String::new();
         loop {
             let start = first.len();
             let read = self.said.read_line(&mut first);
             if !read.is_ok_and(|bytes| bytes > 0) {
                 let ended = end(&mut self.child, &self.handle);
-                return Ok(Err(Ended {
+                return Ok(Err(ProcessEnd {
                     status: ended,
                     said: first,
                 }));
@@ -186,16 +186,16 @@ impl Starting {
 
 impl Service {
     /// A client of it.
-    pub(super) fn client(&self, subject: &Subject) -> Result<Client> {
+    pub(super) fn client(&self, subject: &StoreUnderTest) -> Result<Client> {
         Client::connect(subject, &self.address)
     }
 
     /// Asks it to end in order, or kills it, and waits.
-    pub(super) fn stop(mut self, signal: Signal) -> Ended {
+    pub(super) fn stop(mut self, signal: Signal) -> ProcessEnd {
         self.handle.signal(signal);
         let status = end(&mut self.child, &self.handle);
         let rest = self.rest.join().unwrap_or_default();
-        Ended {
+        ProcessEnd {
             status,
             said: self.first + &rest,
         }
@@ -203,7 +203,7 @@ impl Service {
 }
 
 /// Waits for a process; one that does not end is killed, and has no status.
-fn end(child: &mut Child, handle: &Handle) -> Option<ExitStatus> {
+fn end(child: &mut Child, handle: &ProcessHandle) -> Option<ExitStatus> {
     let has_ended = handle.wait(PATIENCE);
     if !has_ended {
         handle.signal(Signal::CONT);
@@ -217,7 +217,7 @@ fn end(child: &mut Child, handle: &Handle) -> Option<ExitStatus> {
 fn child_of(parent: &Child, inner: &Path) -> Result<u32> {
     let pid = parent.id();
     let path = format!("/proc/{pid}/task/{pid}/children");
-    let handle = Handle::of(pid)?;
+    let handle = ProcessHandle::of(pid)?;
     let is_inner = |child: &u32| {
         let runs = std::fs::read_link(format!("/proc/{child}/exe"));
         runs.is_ok_and(|runs| runs.file_name() == inner.file_name())
@@ -236,9 +236,9 @@ fn child_of(parent: &Child, inner: &Path) -> Result<u32> {
 }
 
 /// Runs a command to its end: what it printed, and how it ended.
-pub(super) fn finish(command: &mut Command) -> Result<(String, Ended)> {
+pub(super) fn finish(command: &mut Command) -> Result<(String, ProcessEnd)> {
     let output = command.stdin(Stdio::null()).output().context("cannot start tsb")?;
-    let ended = Ended {
+    let ended = ProcessEnd {
         status: Some(output.status),
         said: String::from_utf8_lossy(&output.stderr).into_owned(),
     };

@@ -22,7 +22,7 @@ pub(super) enum Wire {
 
 /// What is left of acknowledged samples after a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeps {
+pub(super) enum Guarantee {
     /// All of them.
     All,
     /// All but this many ticks before the fault, which the level of the ack does not cover.
@@ -33,7 +33,7 @@ pub(super) enum Keeps {
 
 /// A store with its options, a place for it, and what its level promises.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct StoreUnderTest {
     pub(super) name: &'static str,
     /// With `{}` for the root of a place.
     spec: &'static str,
@@ -41,9 +41,9 @@ pub(super) struct Subject {
     inner: &'static str,
     pub(super) wire: Wire,
     /// After the process was killed.
-    pub(super) after_kill: Keeps,
+    pub(super) after_kill: Guarantee,
     /// After the power went.
-    pub(super) after_cut: Keeps,
+    pub(super) after_cut: Guarantee,
     /// Files by the end of their names whose format cannot show that samples are missing or
     /// changed, as its page in docs/formats says.
     pub(super) blind: &'static [&'static str],
@@ -54,7 +54,7 @@ pub(super) struct Subject {
     pub(super) skips_first: bool,
 }
 
-impl Subject {
+impl StoreUnderTest {
     /// Whether damage to a file of this name may go unseen until `tsb verify` compares.
     pub(super) fn is_blind(&self, name: &str) -> bool {
         self.blind.iter().any(|end| name.ends_with(end))
@@ -87,20 +87,20 @@ impl Subject {
     }
 }
 
-const SQLITE: Subject = Subject {
+const SQLITE: StoreUnderTest = StoreUnderTest {
     name: "sqlite-ticks",
     spec: "sqlite:{}/m.db?tail=20&checkpoint=64KiB",
     inner: "sqlite:{}/m.db?tail=20&checkpoint=64KiB",
     wire: Wire::Influx,
-    after_kill: Keeps::All,
-    after_cut: Keeps::All,
+    after_kill: Guarantee::All,
+    after_cut: Guarantee::All,
     // A page without a checksum; a database that is gone is a new one.
     blind: &["m.db"],
     unordered: None,
     skips_first: false,
 };
 
-const CACHE: Subject = Subject {
+const CACHE: StoreUnderTest = StoreUnderTest {
     name: "cache-rrd-group",
     spec: "write-cache+rrd:{}/r?step=1s&heartbeat=100s&archives=average:1:2000&max_open=0&write-cache.journal={}/j\
            &write-cache.sync=group&write-cache.segment=4KiB&write-cache.timeout=20ms&write-cache.flush=40ms\
@@ -113,63 +113,63 @@ const CACHE: Subject = Subject {
 };
 
 /// Every store with files, by the options that change what is written when.
-pub(super) const SUBJECTS: &[Subject] = &[
+pub(super) const SUBJECTS: &[StoreUnderTest] = &[
     SQLITE,
-    Subject {
+    StoreUnderTest {
         name: "sqlite-rows",
         spec: "sqlite:{}/m.db?layout=rows&checkpoint=64KiB",
         inner: "sqlite:{}/m.db?layout=rows",
         ..SQLITE
     },
-    Subject {
+    StoreUnderTest {
         name: "sqlite-mohawk",
         spec: "sqlite:{}/m.db?layout=mohawk",
         inner: "sqlite:{}/m.db?layout=mohawk",
         ..SQLITE
     },
-    Subject {
+    StoreUnderTest {
         name: "sqlite-interval",
         spec: "sqlite:{}/m.db?tail=20&checkpoint=64KiB&commit=3s",
         // Timestamps are a second apart, and a commit holds those of three.
-        after_kill: Keeps::AllBut(4),
-        after_cut: Keeps::AllBut(4),
+        after_kill: Guarantee::AllBut(4),
+        after_cut: Guarantee::AllBut(4),
         ..SQLITE
     },
-    Subject {
+    StoreUnderTest {
         name: "sqlite-normal",
         spec: "sqlite:{}/m.db?tail=20&checkpoint=64KiB&synchronous=normal",
-        after_cut: Keeps::Nothing,
+        after_cut: Guarantee::Nothing,
         ..SQLITE
     },
-    Subject {
+    StoreUnderTest {
         name: "rrd",
         spec: "rrd:{}/r?step=1s&heartbeat=100s&archives=average:1:2000&max_open=0",
-        after_cut: Keeps::Nothing,
+        after_cut: Guarantee::Nothing,
         ..CACHE
     },
     CACHE,
-    Subject {
+    StoreUnderTest {
         name: "cache-rrd-each",
         spec: "write-cache+rrd:{}/r?step=1s&heartbeat=100s&archives=average:1:2000&max_open=0&write-cache.journal={}/j\
                &write-cache.sync=each&write-cache.segment=4KiB&write-cache.timeout=1h&write-cache.threads=1",
         ..CACHE
     },
-    Subject {
+    StoreUnderTest {
         name: "cache-rrd-none",
         spec: "write-cache+rrd:{}/r?step=1s&heartbeat=100s&archives=average:1:2000&max_open=0&write-cache.journal={}/j\
                &write-cache.sync=none&write-cache.segment=4KiB&write-cache.timeout=20ms&write-cache.flush=40ms\
                &write-cache.threads=1",
-        after_cut: Keeps::Nothing,
+        after_cut: Guarantee::Nothing,
         ..CACHE
     },
-    Subject {
+    StoreUnderTest {
         name: "cache-sqlite-group",
         spec: "write-cache+sqlite:{}/m.db?tail=20&checkpoint=64KiB&write-cache.journal={}/j\
                &write-cache.sync=group&write-cache.segment=4KiB&write-cache.timeout=20ms&write-cache.flush=40ms\
                &write-cache.threads=1",
         ..SQLITE
     },
-    Subject {
+    StoreUnderTest {
         name: "rrdcached-group",
         spec: "write-cache+rrd:{}/r?max_open=0&write-cache.journal={}/j&write-cache.sync=group\
                &write-cache.segment=4KiB&write-cache.timeout=20ms&write-cache.flush=40ms&write-cache.threads=1\

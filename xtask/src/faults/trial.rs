@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::judge::Outcome;
-use super::stores::Subject;
+use super::stores::StoreUnderTest;
 
 /// A program and a store to try it with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial<'a> {
     pub(super) program: &'a Path,
-    pub(super) subject: &'a Subject,
+    pub(super) subject: &'a StoreUnderTest,
     /// Where places are made.
     pub(super) folder: &'a Path,
 }
 
 /// A folder for the files of one trial, removed with its value.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TrialFolder {
     pub(super) root: PathBuf,
     is_kept: bool,
 }
 
-impl Place {
+impl TrialFolder {
     /// An empty folder.
     pub(super) fn new(trial: &Trial<'_>, fault: &str, seed: u64) -> Result<Self> {
         let root = trial.folder.join(format!("{}-{fault}-{seed}", trial.subject.name));
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TrialFolder {
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = fs::remove_dir_all(&self.root);

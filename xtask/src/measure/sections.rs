@@ -11,37 +11,37 @@ pub(super) struct Section {
     /// Megabytes that its files take at most, below the target folder.
     pub(super) disk_mb: u32,
     /// The programs that it needs: a command that succeeds where they are, and the package.
-    pub(super) needs: &'static [Need],
+    pub(super) needs: &'static [Requirement],
     pub(super) steps: &'static [Step],
 }
 
 /// A program or library that a section needs beyond the Rust toolchain.
-pub(super) struct Need {
+pub(super) struct Requirement {
     pub(super) probe: &'static [&'static str],
     pub(super) package: &'static str,
 }
 
-const RRDCACHED: Need = Need {
+const RRDCACHED: Requirement = Requirement {
     probe: &["sh", "-c", "command -v rrdcached"],
     package: "rrdcached",
 };
-const LIBRRD: Need = Need {
+const LIBRRD: Requirement = Requirement {
     probe: &["sh", "-c", "command -v ldconfig && ldconfig -p | grep -q librrd"],
     package: "librrd8",
 };
-const MONGOD: Need = Need {
+const MONGOD: Requirement = Requirement {
     probe: &["python3", "-m", "ensurepip", "--version"],
     package: "python3-venv, by which mongod is installed",
 };
-const GO: Need = Need {
+const GO: Requirement = Requirement {
     probe: &["go", "version"],
     package: "a Go toolchain",
 };
-const TMUX: Need = Need {
+const TMUX: Requirement = Requirement {
     probe: &["tmux", "-V"],
     package: "tmux",
 };
-const CHROMIUM: Need = Need {
+const CHROMIUM: Requirement = Requirement {
     probe: &["chromium", "--version"],
     package: "chromium",
 };
@@ -53,7 +53,7 @@ pub(super) struct Step {
     pub(super) arguments: &'static [&'static str],
     /// Its arguments for `--quick`; `None` leaves it out then.
     pub(super) quick: Option<&'static [&'static str]>,
-    pub(super) keep: Keep,
+    pub(super) excerpt: Excerpt,
 }
 
 /// What runs.
@@ -72,7 +72,7 @@ pub(super) enum Program {
 }
 
 /// What of its output goes on the page.
-pub(super) enum Keep {
+pub(super) enum Excerpt {
     All,
     /// The lines from the first that contains these words to the last.
     From(&'static str),
@@ -91,7 +91,7 @@ const fn example(
         program: Program::Example(name, ""),
         arguments,
         quick,
-        keep: Keep::All,
+        excerpt: Excerpt::All,
     }
 }
 
@@ -100,7 +100,7 @@ const fn beside_librrd(name: &'static str, arguments: &'static [&'static str]) -
         program: Program::Example(name, "librrd"),
         arguments,
         quick: None,
-        keep: Keep::All,
+        excerpt: Excerpt::All,
     }
 }
 
@@ -109,16 +109,16 @@ const fn bench(name: &'static str) -> Step {
         program: Program::Bench(name),
         arguments: &["table"],
         quick: None,
-        keep: Keep::All,
+        excerpt: Excerpt::All,
     }
 }
 
-const fn job(arguments: &'static [&'static str], keep: Keep) -> Step {
+const fn job(arguments: &'static [&'static str], excerpt: Excerpt) -> Step {
     Step {
         program: Program::Job,
         arguments,
         quick: None,
-        keep,
+        excerpt,
     }
 }
 
@@ -127,7 +127,7 @@ const fn end_to_end(arguments: &'static [&'static str], quick: &'static [&'stati
         program: Program::Tsb,
         arguments,
         quick: Some(quick),
-        keep: Keep::Lines(&["  held ", "verified "]),
+        excerpt: Excerpt::Lines(&["  held ", "verified "]),
     }
 }
 
@@ -193,7 +193,7 @@ pub(super) const SECTIONS: &[Section] = &[
             program: Program::Cost,
             arguments: &[],
             quick: None,
-            keep: Keep::All,
+            excerpt: Excerpt::All,
         }],
     },
     Section {
@@ -240,7 +240,7 @@ pub(super) const SECTIONS: &[Section] = &[
         minutes: 5,
         disk_mb: 500,
         needs: &[GO],
-        steps: &[job(&["peers"], Keep::Paragraph("measured in this run"))],
+        steps: &[job(&["peers"], Excerpt::Paragraph("measured in this run"))],
     },
     Section {
         name: "loaders",
@@ -248,7 +248,7 @@ pub(super) const SECTIONS: &[Section] = &[
         minutes: 5,
         disk_mb: 1_000,
         needs: &[GO],
-        steps: &[job(&["peers", "load"], Keep::From("into one listener"))],
+        steps: &[job(&["peers", "load"], Excerpt::From("into one listener"))],
     },
     Section {
         name: "end-to-end",
@@ -273,7 +273,7 @@ pub(super) const SECTIONS: &[Section] = &[
         minutes: 4,
         disk_mb: 0,
         needs: &[TMUX],
-        steps: &[job(&["view-cost"], Keep::From("response p50"))],
+        steps: &[job(&["view-cost"], Excerpt::From("response p50"))],
     },
     Section {
         name: "page",
@@ -281,6 +281,6 @@ pub(super) const SECTIONS: &[Section] = &[
         minutes: 2,
         disk_mb: 500,
         needs: &[CHROMIUM, TMUX],
-        steps: &[job(&["ci", "--only", "page"], Keep::Lines(&["intervals,"]))],
+        steps: &[job(&["ci", "--only", "page"], Excerpt::Lines(&["intervals,"]))],
     },
 ];

@@ -149,19 +149,19 @@ const PROBES: &[Probe] = &[
 ];
 
 /// What the runs of one commit printed: the figures of each row and column.
-type Seen = BTreeMap<(String, &'static str), Vec<f64>>;
+type Figures = BTreeMap<(String, &'static str), Vec<f64>>;
 
 /// What was asked for: the number of rounds, where the page goes, and the tables that are wanted.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
+struct Options {
     rounds: usize,
     out: Option<PathBuf>,
     only: Vec<String>,
 }
 
-impl Wish {
+impl Options {
     fn parse(arguments: &[&str], rounds: usize) -> Result<Self> {
-        let mut wish = Self {
+        let mut options = Self {
             rounds,
             out: None,
             only: Vec::new(),
@@ -169,17 +169,17 @@ impl Wish {
         for pair in arguments.chunks(2) {
             match pair {
                 ["--rounds", number] => {
-                    wish.rounds = match number.parse() {
+                    options.rounds = match number.parse() {
                         Ok(number) if number > 0 => number,
                         _ => bail!("--rounds needs a number above 0, not {number}"),
                     };
                 }
-                ["--only", name] => wish.only.push((*name).to_owned()),
-                ["--out", file] => wish.out = Some(PathBuf::from(*file)),
+                ["--only", name] => options.only.push((*name).to_owned()),
+                ["--out", file] => options.out = Some(PathBuf::from(*file)),
                 other => bail!("measure: no such argument: {}", other.join(" ")),
             }
         }
-        Ok(wish)
+        Ok(options)
     }
 
     /// Whether a table is wanted: each, where none was named.
@@ -204,9 +204,13 @@ fn page(title: &str, command: &str, rest: &str) -> Result<String> {
 
 /// Builds both commits, runs their tables, and prints the ratios.
 pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
-    let wish = Wish::parse(arguments, ROUNDS)?;
+    let options = Options::parse(arguments, ROUNDS)?;
     let tables = PROBES.iter().map(Probe::table);
-    if let Some(only) = wish.only.iter().find(|&only| tables.clone().all(|name| name != only)) {
+    if let Some(only) = options
+        .only
+        .iter()
+        .find(|&only| tables.clone().all(|name| name != only))
+    {
         let mut known: Vec<&str> = tables.collect();
         known.dedup();
         bail!("no table is called '{only}'; there are {}", known.join(", "));
@@ -214,7 +218,7 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     println!(
         "Builds the tables of both commits in release mode (about ten minutes each the first time), then runs \
          {} rounds of about a quarter of an hour for all tables; RRD files take up to 2 GB of disk.",
-        wish.rounds
+        options.rounds
     );
     let data = folder("speed-data")?;
     let sides = [
@@ -223,14 +227,14 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     ];
     let mut table = Table::new(&["table", "row", "figure", ">old", ">new", ">ratio"]);
     let mut missing = Vec::new();
-    for probe in PROBES.iter().filter(|probe| wish.wants(probe.table())) {
+    for probe in PROBES.iter().filter(|probe| options.wants(probe.table())) {
         let data = data.join(probe.table());
         std::fs::create_dir_all(&data)?;
-        let mut seen = [Seen::new(), Seen::new()];
+        let mut seen = [Figures::new(), Figures::new()];
         // What only makes files is run once, by the older program.
         let turns: Vec<usize> = match probe.figures {
             [] => vec![0],
-            _ => turns::ROUND.repeat(wish.rounds),
+            _ => turns::ROUND.repeat(options.rounds),
         };
         for side in turns {
             println!("{}: {}", probe.name, ["old", "new"][side]);
@@ -242,10 +246,10 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     for row in &missing {
         println!("only one of the two commits has {row}");
     }
-    let command = format!("cargo xtask measure speed {old} --rounds {}", wish.rounds);
+    let command = format!("cargo xtask measure speed {old} --rounds {}", options.rounds);
     let note = "\nMedians; `ratio` is above 1 where the new commit is faster.\n";
     let rest = format!("{}{note}", table.markdown());
-    wish.save(&page("Before and after", &command, &rest)?)
+    options.save(&page("Before and after", &command, &rest)?)
 }
 
 impl Probe {
@@ -335,7 +339,7 @@ fn newest(folder: &Path, name: &str) -> Result<PathBuf> {
 }
 
 /// Adds the figures of every row of a table.
-fn read(probe: &Probe, text: &str, seen: &mut Seen) {
+fn read(probe: &Probe, text: &str, seen: &mut Figures) {
     for line in text.lines() {
         let columns = probe.columns(line);
         for &(heading, at, _) in probe.figures {
@@ -351,7 +355,7 @@ fn read(probe: &Probe, text: &str, seen: &mut Seen) {
     }
 }
 
-fn compare(name: &str, seen: &[Seen; 2], table: &mut Table, missing: &mut Vec<String>) {
+fn compare(name: &str, seen: &[Figures; 2], table: &mut Table, missing: &mut Vec<String>) {
     let [old, new] = seen;
     for (row, figures) in old {
         let Some([_, before, _]) = turns::spread(figures.clone()) else {
@@ -378,13 +382,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_understood_or_refused() {
+    fn options_are_understood_or_refused() {
         let all = ["--rounds", "5", "--out", "x.md", "--only", "wires"];
-        let wish = Wish::parse(&all, 3).expect("all are known");
-        assert!(wish.wants("wires") && !wish.wants("memory"));
-        assert_eq!((wish.rounds, wish.out), (5, Some(PathBuf::from("x.md"))));
+        let options = Options::parse(&all, 3).expect("all are known");
+        assert!(options.wants("wires") && !options.wants("memory"));
+        assert_eq!((options.rounds, options.out), (5, Some(PathBuf::from("x.md"))));
         for bad in [&["--rounds", "0"][..], &["--rounds"], &["--fast", "1"]] {
-            assert!(Wish::parse(bad, 3).is_err(), "{bad:?}");
+            assert!(Options::parse(bad, 3).is_err(), "{bad:?}");
         }
     }
 
@@ -393,7 +397,7 @@ mod tests {
     }
 
     fn figures(name: &str, line: &str) -> Vec<(String, f64)> {
-        let mut seen = Seen::new();
+        let mut seen = Figures::new();
         read(probe(name), line, &mut seen);
         seen.into_iter().map(|((row, _), figures)| (row, figures[0])).collect()
     }
@@ -435,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_ratio_above_one_is_faster_whatever_the_figure() {
-        let seen = |heading, figure| Seen::from([(("row".to_owned(), heading), vec![figure])]);
+        let seen = |heading, figure| Figures::from([(("row".to_owned(), heading), vec![figure])]);
         let ratio = |name, heading, before, after| {
             let (mut table, mut missing) = (Table::new(&["a", "b", "c", "d", "e", "f"]), Vec::new());
             compare(

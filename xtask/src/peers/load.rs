@@ -27,25 +27,25 @@ const OUR_VALUES: u64 = 4_800_000;
 
 /// How both send.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct LoadSettings {
     connections: u64,
     is_gzip: bool,
 }
 
-const WAYS: [Way; 4] = [
-    Way {
+const LOADS: [LoadSettings; 4] = [
+    LoadSettings {
         connections: 1,
         is_gzip: false,
     },
-    Way {
+    LoadSettings {
         connections: 4,
         is_gzip: false,
     },
-    Way {
+    LoadSettings {
         connections: 1,
         is_gzip: true,
     },
-    Way {
+    LoadSettings {
         connections: 4,
         is_gzip: true,
     },
@@ -138,7 +138,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<()> {
     let meter = CpuMeter::new()?;
     let mut table = heading();
     let mut sent = 0;
-    for way in WAYS {
+    for way in LOADS {
         let mut costs = [Vec::new(), Vec::new()];
         for _ in 0..rounds {
             for index in turns::ROUND {
@@ -173,7 +173,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn peer(mut command: Command, address: &str, way: Way) -> Command {
+fn peer(mut command: Command, address: &str, way: LoadSettings) -> Command {
     command.arg(format!("--workers={}", way.connections));
     command
         .arg(format!("--batch-size={ROWS}"))
@@ -184,7 +184,7 @@ fn peer(mut command: Command, address: &str, way: Way) -> Command {
     command
 }
 
-fn ours(mut command: Command, address: &str, way: Way) -> Command {
+fn ours(mut command: Command, address: &str, way: LoadSettings) -> Command {
     let series = 10 * ROWS * way.connections;
     let gzip = if way.is_gzip { "on" } else { "off" };
     command
@@ -235,7 +235,7 @@ fn heading() -> Table {
     ])
 }
 
-fn rows(table: &mut Table, way: Way, costs: &[Vec<(u64, Cost)>; 2]) {
+fn rows(table: &mut Table, way: LoadSettings, costs: &[Vec<(u64, Cost)>; 2]) {
     let rates = |index: usize, seconds: fn(&Cost) -> f64| {
         let rates = costs[index]
             .iter()
@@ -292,7 +292,7 @@ mod tests {
         };
         rows(
             &mut table,
-            WAYS[1],
+            LOADS[1],
             &[vec![(2_000_000, cost(1.0))], vec![(8_000_000, cost(0.5))]],
         );
         let text = table.render();

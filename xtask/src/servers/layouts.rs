@@ -60,7 +60,7 @@ impl Cell {
 
 /// What was asked on the command line.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
+struct Options {
     seconds: u32,
     /// A `tsb` that is built already; else one is.
     program: Option<PathBuf>,
@@ -72,14 +72,14 @@ struct Wish {
 
 /// Runs all cells and prints the table.
 pub(super) fn print(arguments: &[&str]) -> Result<()> {
-    let wish = parse(arguments)?;
-    let program = match wish.program {
+    let options = parse(arguments)?;
+    let program = match options.program {
         Some(program) => program,
         None => build()?,
     };
     up(&["mongod", "mongod-set"])?;
     let mut cells = cells();
-    if let Some(only) = &wish.only {
+    if let Some(only) = &options.only {
         cells.retain(|cell| format!("{} {}", cell.server, cell.level).trim_end() == only);
         if cells.is_empty() {
             bail!("no row is {only:?}; there are mongod w=1, mongod w=1&j=1, and mongod-set");
@@ -88,23 +88,23 @@ pub(super) fn print(arguments: &[&str]) -> Result<()> {
     let count = cells.len();
     for index in (0..count).chain((0..count).rev()) {
         let cell = &mut cells[index];
-        let full = measure(&program, cell, None, wish.seconds)?;
+        let full = measure(&program, cell, None, options.seconds)?;
         let rate = number(&full, RATE);
         println!(
             "{} {} {} with {} workers: {rate:.0} samples/s",
             cell.layout, cell.server, cell.level, cell.workers,
         );
         cell.half
-            .push(measure(&program, cell, Some(rate / 2.0), 2 * wish.seconds)?);
+            .push(measure(&program, cell, Some(rate / 2.0), 2 * options.seconds)?);
         cell.full.push(full);
     }
     println!("\n{}\n{}", page::table(&cells).render(), page::notes(&cells));
-    if let Some(path) = &wish.out {
-        let only = wish.only.as_ref();
+    if let Some(path) = &options.out {
+        let only = options.only.as_ref();
         let only = only.map_or_else(String::new, |only| format!(" --only '{only}'"));
         let command = format!(
             "cargo xtask servers table --seconds {}{only} --out {}",
-            wish.seconds,
+            options.seconds,
             path.display()
         );
         save(path, &page::page(&cells, &command))?;
@@ -145,8 +145,8 @@ fn host_of(server: &str) -> Result<String> {
         .with_context(|| format!("{store} names no host"))
 }
 
-fn parse(arguments: &[&str]) -> Result<Wish> {
-    let mut wish = Wish {
+fn parse(arguments: &[&str]) -> Result<Options> {
+    let mut options = Options {
         seconds: 5,
         program: None,
         only: None,
@@ -155,16 +155,18 @@ fn parse(arguments: &[&str]) -> Result<Wish> {
     let mut rest = arguments.iter();
     while let Some(&argument) = rest.next() {
         match (argument, rest.next()) {
-            ("--seconds", Some(seconds)) => wish.seconds = seconds.parse().context("--seconds needs a whole number")?,
-            ("--program", Some(path)) => wish.program = Some(path.into()),
-            ("--only", Some(only)) => wish.only = Some((*only).to_owned()),
-            ("--out", Some(path)) => wish.out = Some(path.into()),
+            ("--seconds", Some(seconds)) => {
+                options.seconds = seconds.parse().context("--seconds needs a whole number")?;
+            }
+            ("--program", Some(path)) => options.program = Some(path.into()),
+            ("--only", Some(only)) => options.only = Some((*only).to_owned()),
+            ("--out", Some(path)) => options.out = Some(path.into()),
             _ => bail!(
                 "servers table: --seconds N, --only 'SERVER LEVEL', --program TSB and --out FILE are all there is"
             ),
         }
     }
-    Ok(wish)
+    Ok(options)
 }
 
 fn build() -> Result<PathBuf> {
@@ -245,9 +247,10 @@ mod tests {
 
     #[test]
     fn arguments_are_checked() {
-        let wish = parse(&["--seconds", "2", "--program", "/bin/tsb", "--only", "mongod w=1"]).expect("all are known");
-        assert_eq!((wish.seconds, wish.program), (2, Some("/bin/tsb".into())));
-        assert_eq!(wish.only.as_deref(), Some("mongod w=1"));
+        let options =
+            parse(&["--seconds", "2", "--program", "/bin/tsb", "--only", "mongod w=1"]).expect("all are known");
+        assert_eq!((options.seconds, options.program), (2, Some("/bin/tsb".into())));
+        assert_eq!(options.only.as_deref(), Some("mongod w=1"));
         assert_eq!(cells().len(), 30);
         assert!(parse(&["--seconds"]).is_err() && parse(&["--seconds", "x"]).is_err() && parse(&["fast"]).is_err());
     }

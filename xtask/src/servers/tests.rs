@@ -69,9 +69,9 @@ fn a_server_that_dies_at_start_leaves_its_last_words() {
 }
 
 /// A server that dies between its answer and the look at it.
-struct Mayfly;
+struct ShortLivedServer;
 
-impl Server for Mayfly {
+impl Server for ShortLivedServer {
     fn name(&self) -> &'static str {
         "mayfly"
     }
@@ -104,7 +104,7 @@ impl Server for Mayfly {
 fn a_server_that_dies_after_its_answer_is_not_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut site = Site::within(folder.path(), "mayfly");
-    let error = launch(&Mayfly, &mut site, &Stopwatch::start()).expect_err("it has ended");
+    let error = launch(&ShortLivedServer, &mut site, &Stopwatch::start()).expect_err("it has ended");
     assert!(error.to_string().contains("mayfly has ended by itself"), "{error}");
     assert_ne!(site.condition(), Condition::Up);
 }

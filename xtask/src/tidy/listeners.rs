@@ -43,7 +43,7 @@ mod tests {
         let text =
             "use std::net::TcpListener;\nlet l = DatagramListener::bind(&a); // TcpListener\nlet t = \"UdpSocket\";\n";
         let found = |path| findings(RULES, "listeners", path, text);
-        for path in ["benches/src/served.rs", "benches/examples/udp_table.rs"] {
+        for path in ["benches/src/rrdcached_server.rs", "benches/examples/udp_table.rs"] {
             assert_eq!(found(path), ["1: TcpListener", "2: Listener::bind"]);
         }
         assert!(found("crates/tsb-run/src/run/route.rs").is_empty());

@@ -29,11 +29,6 @@ const HOMES: &[(&str, &str, &str)] = &[
 /// Names that two types visible in their whole crate share: the crate, the name, and why.
 const SHARED: &[(&str, &str, &str)] = &[
     (
-        "benches",
-        "Order",
-        "how codecs and how drivers batch a tick; two tables that never meet",
-    ),
-    (
         "crates/tsb-core",
         "Column",
         "a series of a recording, and one that a generator advances",

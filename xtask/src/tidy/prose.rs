@@ -158,7 +158,30 @@ fn path_spans(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Documents with a folder that a comment names, as paths from the root.
+fn named_documents(comment: &str) -> impl Iterator<Item = &str> {
+    let words = comment.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c));
+    words
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| word.rsplit('.').next() == Some("md") && word.contains('/') && !word.contains("//"))
+}
+
+/// The comments of a Rust or TOML file, with their line numbers.
+fn comments(file: &Source) -> Vec<(usize, &str)> {
+    let rust = file.lines.iter().map(|line| line.comment.as_str()).enumerate();
+    let is_toml = file.has_extension("toml");
+    let toml = file.text.lines().enumerate().filter(|_| is_toml);
+    let toml = toml.filter_map(|(index, line)| line.trim_start().strip_prefix('#').map(|comment| (index, comment)));
+    rust.chain(toml).map(|(index, comment)| (index + 1, comment)).collect()
+}
+
 fn links(tree: &Tree, found: &mut Vec<Finding>) {
+    for file in &tree.files {
+        for (number, comment) in comments(file) {
+            let gone = named_documents(comment).filter(|document| !tree.has(document));
+            found.extend(gone.map(|document| Finding::new(&file.path, number, format!("no such file: {document}"))));
+        }
+    }
     for file in tree.markdown() {
         for (number, line) in prose_lines(file) {
             for target in link_targets(line) {
@@ -275,6 +298,15 @@ mod tests {
         let mut found = Vec::new();
         super::links(&tree, &mut found);
         assert_eq!(found, []);
+    }
+
+    #[test]
+    fn a_comment_names_documents_that_exist() {
+        let expected = ["1: no such file: specs/limits.md"];
+        let toml = "# The fleet of specs/limits.md: stated there.\nkey = \"specs/other.md\"\n";
+        assert_eq!(findings(RULES, "links", "fixtures/x.toml", toml), expected);
+        let rust = "// As specs/limits.md has it.\nconst URL: &str = \"docs/none.md\"; // https://a.b/c.md, FILE.md\n";
+        assert_eq!(findings(RULES, "links", "crates/a/src/b.rs", rust), expected);
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn report(path: &Path) -> bool {
     assert!(csv::report(&report).lines().count() > 0);
     let _ = html::page(&report);
     for run in &report.runs {
-        let _ = side_by_side::against(run);
+        let _ = side_by_side::caveats(run);
     }
     let mut bytes = Vec::new();
     if json::write(&report, &mut bytes).is_ok() {

@@ -41,7 +41,7 @@ pub struct QueryArgs {
     pub step: Option<String>,
     /// How the samples of a step become its row
     #[arg(long, value_enum, value_name = "HOW", default_value_t, requires = "step")]
-    pub rows: Rows,
+    pub rows: RowConsolidation,
     /// Print times as RFC 3339, in UTC, instead of seconds since 1970
     #[arg(long)]
     pub rfc3339: bool,
@@ -57,7 +57,7 @@ impl QueryArgs {
 
 /// How the samples of a step become one value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Rows {
+pub enum RowConsolidation {
     /// The smallest
     Min,
     /// The largest

@@ -16,8 +16,8 @@ use tsb_rrdcached::FileCache;
 use tsb_run::spec::Typed;
 use tsb_stores::{Damage, Error};
 
-use super::apart::{GivenUp, apart};
-use super::watch::{Slices, Watched, Watching, refuse_remote, watch};
+use super::abandonable::{AbandonedStore, serve_abandonable};
+use super::watch::{IngestIntervals, ProgressSource, WatchOptions, refuse_remote, watch};
 use super::{Limits, idle_timeout, plan, unbound};
 use crate::args::{IngestArgs, MAX_NAME_BYTES, MAX_SERIES};
 use crate::endpoint::parse_idle;
@@ -42,7 +42,7 @@ pub(super) fn is_for(url: &Typed) -> bool {
 }
 
 /// The results of serving.
-struct Served {
+struct CacheResults {
     listeners: Vec<ListenerStats>,
     elapsed_ns: u64,
     intervals: Vec<Interval>,
@@ -87,29 +87,29 @@ pub(super) fn command(
     let started = clock.now();
     let calls = Arc::<Calls>::default();
     let came = {
-        let (cache, clock, watching) = (Arc::clone(&cache), Arc::clone(&clock), Watching::of(args, duration_ns));
-        let made = Arc::clone(&calls);
-        apart(&signals, patience, &calls, move |stop, over| {
-            let fed = Fed {
+        let options = WatchOptions::of(args, duration_ns);
+        let (cache, clock, made) = (Arc::clone(&cache), Arc::clone(&clock), Arc::clone(&calls));
+        serve_abandonable(&signals, patience, &calls, move |stop, over| {
+            let progress = CacheProgress {
                 cache: &cache,
                 listeners: &listeners,
             };
-            let slices = Slices::begin(started);
-            watch(&fed, &watching, &*clock, stop, &mut told, &slices);
+            let intervals = IngestIntervals::begin(started);
+            watch(&progress, &options, &*clock, stop, &mut told, &intervals);
             over.within(0);
             let listeners = {
                 let _call = made.begin("what its clients had asked for");
                 listeners.into_iter().map(|listener| listener.stop().stats).collect()
             };
             let now = clock.now();
-            let (intervals, _) = slices.end(now, cache.stats().account.accepted);
+            let (intervals, _) = intervals.end(now, cache.stats().account.accepted);
             let closed = {
                 let _call = made.begin("close");
                 cache.close()
             };
             told.tell_list(cache.damage(), crate::say::warning);
             drop(runtime);
-            Served {
+            CacheResults {
                 listeners,
                 elapsed_ns: now - started,
                 intervals,
@@ -119,11 +119,11 @@ pub(super) fn command(
     };
     let plan = plan(args, limits, duration_ns, false);
     match came {
-        Came::Back(served) => report(plan, &cache, served, &outputs),
+        Came::Back(results) => report(plan, &cache, results, &outputs),
         Came::Never(why) => {
             let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
-            let given_up = GivenUp { why, is_stopped };
-            report_left_behind(plan, cache, &glances, clock.now() - started, &given_up, &outputs)
+            let abandoned = AbandonedStore { why, is_stopped };
+            report_abandoned(plan, cache, &glances, clock.now() - started, &abandoned, &outputs)
         }
     }
 }
@@ -147,14 +147,14 @@ fn check(args: &IngestArgs) -> Result<(), Failure> {
 }
 
 /// Writes the report, and returns the first failure.
-fn report(plan: IngestPlan, cache: &FileCache, served: Served, outputs: &Outputs) -> Result<Exit, Failure> {
-    let elapsed_ns = served.elapsed_ns;
+fn report(plan: IngestPlan, cache: &FileCache, results: CacheResults, outputs: &Outputs) -> Result<Exit, Failure> {
+    let elapsed_ns = results.elapsed_ns;
     let result = FilesReport {
-        intervals: served.intervals,
-        ..result(plan, Some(cache), served.listeners, elapsed_ns)
+        intervals: results.intervals,
+        ..result(plan, Some(cache), results.listeners, elapsed_ns)
     };
     let unwritten = outputs.write_value(&result, || text(cache, elapsed_ns)).err();
-    let closed = served.closed.err().map(|error| {
+    let closed = results.closed.err().map(|error| {
         let folder = cache.folder().display();
         Failure::new(Exit::Invalid, format!("cannot close the files of {folder}")).because(&error)
     });
@@ -165,12 +165,12 @@ fn report(plan: IngestPlan, cache: &FileCache, served: Served, outputs: &Outputs
 
 /// The same if a call into the cache does not return. Its counters are read with a time limit,
 /// as a writing thread may hold their lock.
-fn report_left_behind(
+fn report_abandoned(
     plan: IngestPlan,
     cache: Arc<FileCache>,
     glances: &[Glance],
     elapsed_ns: u64,
-    given_up: &GivenUp,
+    abandoned: &AbandonedStore,
     outputs: &Outputs,
 ) -> Result<Exit, Failure> {
     let listeners: Vec<ListenerStats> = glances.iter().map(Glance::stats).collect();
@@ -182,10 +182,10 @@ fn report_left_behind(
         known
     });
     let (result, text) = known.unwrap_or_else(|| (result(plan, None, listeners, elapsed_ns), String::new()));
-    let why = format!("{}: the files were not closed", given_up.why);
+    let why = format!("{}: the files were not closed", abandoned.why);
     let text = format!("{text}{why}\n");
     let result = FilesReport {
-        interrupted: Some(given_up.is_stopped),
+        interrupted: Some(abandoned.is_stopped),
         verdict: Some(Verdict {
             status: Status::Unverified,
             reasons: vec![why],
@@ -194,7 +194,7 @@ fn report_left_behind(
         ..result
     };
     outputs.write_value(&result, || text)?;
-    Ok(given_up.exit())
+    Ok(abandoned.exit())
 }
 
 fn listen(
@@ -257,12 +257,12 @@ fn address_of(url: &str) -> Result<Address, String> {
 }
 
 /// The cache and its listeners.
-struct Fed<'a> {
+struct CacheProgress<'a> {
     cache: &'a FileCache,
     listeners: &'a [Listener],
 }
 
-impl Watched for Fed<'_> {
+impl ProgressSource for CacheProgress<'_> {
     fn listeners(&self) -> Vec<ListenerStats> {
         self.listeners.iter().map(Listener::stats).collect()
     }

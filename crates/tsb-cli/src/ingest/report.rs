@@ -10,7 +10,7 @@ use tsb_run::ends::{EndLatency, IngestReport, NamedSeries, WholeSize};
 use tsb_run::units;
 use tsb_stores::{Stats, Store};
 
-use super::{Listened, Service};
+use super::{ReportInput, Service};
 
 impl Service {
     /// The part of the ledger that a receiver knows, and the samples that the store accepted.
@@ -44,20 +44,20 @@ impl Service {
     }
 
     /// The report; what a receiver cannot know is absent.
-    pub(super) fn result(&self, listeners: Vec<ListenerStats>, cpu: &IngestCpu, listened: &Listened) -> IngestReport {
-        let (ledger, accepted) = self.ledger(&listeners, listened.given_up.is_some());
+    pub(super) fn result(&self, listeners: Vec<ListenerStats>, cpu: &IngestCpu, input: &ReportInput) -> IngestReport {
+        let (ledger, accepted) = self.ledger(&listeners, input.abandoned.is_some());
         let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
-        let given_up = listened.given_up.as_ref();
+        let abandoned = input.abandoned.as_ref();
         // A store that was left behind does not say it.
-        let size = given_up.is_none().then(|| size(&stats));
+        let size = abandoned.is_none().then(|| size(&stats));
         let per_sample = size.filter(|size| size.parts.samples > 0);
         let per_sample = per_sample.map(|size| size.bytes as f64 / size.parts.samples as f64);
         IngestReport {
             written: Written::here(),
-            started_at_ns: listened.base.0,
-            duration_ns: listened.elapsed_ns,
-            interrupted: given_up.is_some_and(|given_up| given_up.is_stopped),
-            plan: listened.plan.clone(),
+            started_at_ns: input.base.0,
+            duration_ns: input.elapsed_ns,
+            interrupted: abandoned.is_some_and(|abandoned| abandoned.is_stopped),
+            plan: input.plan.clone(),
             store: self.store.to_string(),
             target: Target {
                 store: self.store.to_string(),
@@ -65,7 +65,7 @@ impl Service {
                 protocol: None,
                 exactness: "not read back".to_owned(),
             },
-            verdict: verdict(listened, &ledger),
+            verdict: verdict(input, &ledger),
             durability: DurabilityReport {
                 level: capabilities.acknowledges,
                 acknowledged: capabilities.acknowledges,
@@ -73,7 +73,7 @@ impl Service {
                 wait: None,
                 untimed: 0,
             },
-            rate: Rate::held(accepted as f64 * 1e9 / listened.elapsed_ns.max(1) as f64),
+            rate: Rate::held(accepted as f64 * 1e9 / input.elapsed_ns.max(1) as f64),
             ledger,
             latency: EndLatency {
                 done: "nothing is timed: a listener does not know when samples were due".to_owned(),
@@ -88,24 +88,24 @@ impl Service {
             size,
             cost: cost(cpu, accepted, per_sample),
             offered: Offered::of_strangers(self.registry.len() as u64),
-            intervals: listened.intervals.clone(),
-            resources: listened.resources.clone(),
+            intervals: input.intervals.clone(),
+            resources: input.resources.clone(),
             damage: stats.damage,
             listeners,
         }
     }
 }
 
-fn verdict(listened: &Listened, ledger: &LedgerReport) -> Verdict {
-    let mut reasons = listened.failures.clone();
-    if let Some(given_up) = &listened.given_up {
+fn verdict(input: &ReportInput, ledger: &LedgerReport) -> Verdict {
+    let mut reasons = input.failures.clone();
+    if let Some(abandoned) = &input.abandoned {
         reasons.push(format!(
             "{}: what is in reads that had not ended is not counted, and the store was not closed",
-            given_up.why
+            abandoned.why
         ));
     }
     reasons.push("nothing was read back: who sent the samples is not known here".to_owned());
-    let is_sound = listened.failures.is_empty() && ledger.counts.is_balanced();
+    let is_sound = input.failures.is_empty() && ledger.counts.is_balanced();
     Verdict {
         status: if is_sound { Status::Unverified } else { Status::Invalid },
         reasons,

@@ -21,20 +21,20 @@ use tsb_run::units;
 const TICK_NS: u64 = SECOND_NS / 5;
 
 /// Length of a reporting interval.
-const SLICE_NS: u64 = SECOND_NS;
+const INTERVAL_NS: u64 = SECOND_NS;
 
 /// Interval between two checks for damage: some stores scan their files for it.
 const DAMAGE_NS: u64 = 60 * SECOND_NS;
 
 /// When listening ends, and whether progress is shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watching {
+pub(super) struct WatchOptions {
     duration_ns: Option<u64>,
     once: bool,
     quiet: bool,
 }
 
-impl Watching {
+impl WatchOptions {
     /// From the command line.
     pub(super) const fn of(args: &IngestArgs, duration_ns: Option<u64>) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Watching {
 }
 
 /// The source of the progress figures.
-pub(super) trait Watched {
+pub(super) trait ProgressSource {
     /// Counters of each listener.
     fn listeners(&self) -> Vec<ListenerStats>;
     /// Samples accepted so far.
@@ -62,30 +62,30 @@ pub(super) trait Watched {
 }
 
 /// The reporting intervals of the listeners. They outlive the thread that serves.
-pub(super) struct Slices(Mutex<Option<Slicing>>);
+pub(super) struct IngestIntervals(Mutex<Option<Slicing>>);
 
-impl Slices {
+impl IngestIntervals {
     /// Intervals from `started` on.
     pub(super) fn begin(started: u64) -> Self {
-        Self(Mutex::new(Some(Slicing::new(started, SLICE_NS, &[]))))
+        Self(Mutex::new(Some(Slicing::new(started, INTERVAL_NS, &[]))))
     }
 
     /// Ends the current interval if its time is over.
-    fn cut(&self, now: u64, watched: &impl Watched) {
-        let mut slices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slices) = slices.as_mut().filter(|slices| now >= slices.end_ns()) {
-            let accepted = watched.accepted();
-            let slice = slices.cut(now, Counted { sent: 0, accepted });
-            slices.push(now, slice);
+    fn cut(&self, now: u64, source: &impl ProgressSource) {
+        let mut intervals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(intervals) = intervals.as_mut().filter(|intervals| now >= intervals.end_ns()) {
+            let accepted = source.accepted();
+            let interval = intervals.cut(now, Counted { sent: 0, accepted });
+            intervals.push(now, interval);
         }
     }
 
     /// All intervals and the resources of tsb; `accepted` is the total. Empty on a second call.
     pub(super) fn end(&self, now: u64, accepted: u64) -> (Vec<Interval>, Vec<Usage>) {
-        let slices = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        slices.map_or_else(Default::default, |mut slices| {
-            let rest = slices.cut(now, Counted { sent: 0, accepted });
-            slices.finish(now, rest)
+        let intervals = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        intervals.map_or_else(Default::default, |mut intervals| {
+            let rest = intervals.cut(now, Counted { sent: 0, accepted });
+            intervals.finish(now, rest)
         })
     }
 }
@@ -93,40 +93,40 @@ impl Slices {
 /// Shows progress until `stop` is set, `duration_ns` is over, the store has failed, or with
 /// `--once` the last connection has closed. Unpark the thread after setting `stop`.
 pub(super) fn watch(
-    watched: &impl Watched,
-    watching: &Watching,
+    source: &impl ProgressSource,
+    options: &WatchOptions,
     clock: &dyn Clock,
     stop: &AtomicBool,
     told: &mut Told,
-    slices: &Slices,
+    intervals: &IngestIntervals,
 ) {
-    let duration_ns = watching.duration_ns;
+    let duration_ns = options.duration_ns;
     let started = clock.now();
     let (mut shown, mut asked, mut before) = (started, started, 0);
-    while !stop.load(Ordering::SeqCst) && !watched.has_failed() {
+    while !stop.load(Ordering::SeqCst) && !source.has_failed() {
         let now = clock.now();
-        slices.cut(now, watched);
-        let stats = watched.listeners();
+        intervals.cut(now, source);
+        let stats = source.listeners();
         let sum = |count: fn(&ListenerStats) -> u64| stats.iter().map(count).sum::<u64>();
         let open = sum(|stats| stats.open_connections);
-        let was_once = watching.once && open == 0 && sum(|stats| stats.connections) > 0;
+        let was_once = options.once && open == 0 && sum(|stats| stats.connections) > 0;
         if was_once || duration_ns.is_some_and(|duration| now - started >= duration) {
             return;
         }
-        if !watching.quiet && now - shown >= SECOND_NS {
-            let accepted = watched.accepted();
+        if !options.quiet && now - shown >= SECOND_NS {
+            let accepted = source.accepted();
             let rate = (accepted - before) as f64 * SECOND_NS as f64 / (now - shown) as f64;
             crate::say::line(format_args!(
                 "{:>6.0} s  {}/s accepted, {} in all, {}, {open} connections",
                 (now - started) as f64 / SECOND_NS as f64,
                 units::scaled(rate),
                 units::count(accepted),
-                watched.detail(),
+                source.detail(),
             ));
             (shown, before) = (now, accepted);
         }
         if now - asked >= DAMAGE_NS {
-            told.tell_list(watched.damage(), crate::say::warning);
+            told.tell_list(source.damage(), crate::say::warning);
             asked = now;
         }
         let left_ns = duration_ns.map_or(u64::MAX, |duration| (started + duration).saturating_sub(now));
@@ -150,9 +150,9 @@ mod tests {
 
     use super::*;
 
-    struct Nothing;
+    struct NoProgress;
 
-    impl Watched for Nothing {
+    impl ProgressSource for NoProgress {
         fn listeners(&self) -> Vec<ListenerStats> {
             Vec::new()
         }
@@ -168,18 +168,18 @@ mod tests {
     }
 
     fn watch_until(duration_ns: Option<u64>, stop: &AtomicBool) {
-        let watching = Watching {
+        let options = WatchOptions {
             duration_ns,
             once: false,
             quiet: true,
         };
         let (clock, mut told) = (MonotonicClock::new(), Told::default());
-        let slices = Slices::begin(clock.now());
-        watch(&Nothing, &watching, &clock, stop, &mut told, &slices);
+        let intervals = IngestIntervals::begin(clock.now());
+        watch(&NoProgress, &options, &clock, stop, &mut told, &intervals);
     }
 
     #[test]
-    fn a_stop_is_not_waited_for_to_be_looked_for() {
+    fn a_stop_ends_the_wait_at_once() {
         // The median of some: the machine may be busy.
         let mut taken: Vec<u64> = (0..9)
             .map(|_| {

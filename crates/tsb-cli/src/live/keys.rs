@@ -25,7 +25,7 @@ pub(super) enum Key {
 
 /// The parser's position in an escape sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
+enum ParserState {
     #[default]
     Ground,
     Escape,
@@ -37,34 +37,34 @@ enum At {
 
 /// The parser.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
-    at: At,
+pub(super) struct KeyParser {
+    state: ParserState,
 }
 
-impl Keys {
+impl KeyParser {
     /// The keys in the bytes of one read. An escape byte at the end is the escape key: terminals
     /// send a whole sequence at once.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         let mut keys: Vec<Key> = bytes.iter().filter_map(|&byte| self.next(byte)).collect();
-        if self.at == At::Escape {
-            self.at = At::Ground;
+        if self.state == ParserState::Escape {
+            self.state = ParserState::Ground;
             keys.push(Key::Escape);
         }
         keys
     }
 
     fn next(&mut self, byte: u8) -> Option<Key> {
-        let (at, key) = match (self.at, byte) {
-            (_, 0x03) => (At::Ground, Some(Key::Interrupt)),
-            (At::Escape, 0x1b) => (At::Escape, Some(Key::Escape)),
-            (_, 0x1b) => (At::Escape, None),
-            (At::Escape, b'[') | (At::Control, 0x20..=0x3f) => (At::Control, None),
-            (At::Escape, b'O') => (At::Single, None),
-            (At::Ground, 0x20..=0x7e) => (At::Ground, Some(Key::Char(char::from(byte)))),
+        let (at, key) = match (self.state, byte) {
+            (_, 0x03) => (ParserState::Ground, Some(Key::Interrupt)),
+            (ParserState::Escape, 0x1b) => (ParserState::Escape, Some(Key::Escape)),
+            (_, 0x1b) => (ParserState::Escape, None),
+            (ParserState::Escape, b'[') | (ParserState::Control, 0x20..=0x3f) => (ParserState::Control, None),
+            (ParserState::Escape, b'O') => (ParserState::Single, None),
+            (ParserState::Ground, 0x20..=0x7e) => (ParserState::Ground, Some(Key::Char(char::from(byte)))),
             // The end of a sequence, a character that was pressed with Alt, another key.
-            _ => (At::Ground, None),
+            _ => (ParserState::Ground, None),
         };
-        self.at = at;
+        self.state = at;
         key
     }
 }
@@ -73,7 +73,7 @@ impl Keys {
 #[derive(Debug)]
 pub(super) struct Keyboard {
     terminal: OwnedFd,
-    keys: Keys,
+    parser: KeyParser,
 }
 
 impl Keyboard {
@@ -89,7 +89,7 @@ impl Keyboard {
     fn of(terminal: OwnedFd) -> Self {
         Self {
             terminal,
-            keys: Keys::default(),
+            parser: KeyParser::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Keyboard {
         let mut bytes = [0; 256];
         match rustix::io::read(&self.terminal, &mut bytes) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(length) => Ok(self.keys.take(&bytes[..length])),
+            Ok(length) => Ok(self.parser.take(&bytes[..length])),
             Err(Errno::INTR | Errno::AGAIN) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn every_key_of_one_read_is_taken_and_sequences_are_none() {
-        let mut keys = Keys::default();
+        let mut keys = KeyParser::default();
         let pressed = keys.take(b"x\x1b[A\x1bOPq\x1b[1;5C?\x1bq");
         assert_eq!(pressed, [Key::Char('x'), Key::Char('q'), Key::Char('?')]);
         assert_eq!(keys.take(b"\x1b"), [Key::Escape]);
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn control_c_is_a_key_even_within_a_sequence() {
-        let mut keys = Keys::default();
+        let mut keys = KeyParser::default();
         assert_eq!(keys.take(b"\x03"), [Key::Interrupt]);
         assert_eq!(keys.take(b"\x1b[\x03q"), [Key::Interrupt, Key::Char('q')]);
     }

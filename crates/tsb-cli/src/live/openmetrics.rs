@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::board::{State, Times};
+use super::state::{CoarseHistogram, LiveState};
 
 /// The content type of the response.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -14,7 +14,7 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 const BUCKETS: std::ops::RangeInclusive<u32> = 10..=36;
 
 /// The whole state as text.
-pub(super) fn text(state: &State) -> String {
+pub(super) fn text(state: &LiveState) -> String {
     let mut out = String::new();
     info(state, &mut out);
     samples(state, &mut out);
@@ -53,7 +53,7 @@ fn quoted(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn info(state: &State, out: &mut String) {
+fn info(state: &LiveState, out: &mut String) {
     let subject = &state.subject;
     family(out, "tsb_run", "info", "", "What is run.");
     let _ = writeln!(
@@ -80,7 +80,7 @@ fn info(state: &State, out: &mut String) {
     }
 }
 
-fn samples(state: &State, out: &mut String) {
+fn samples(state: &LiveState, out: &mut String) {
     let totals = &state.totals;
     family(
         out,
@@ -102,7 +102,7 @@ fn samples(state: &State, out: &mut String) {
     let _ = writeln!(out, "tsb_operations_total {}", totals.operations);
 }
 
-fn gauges(state: &State, out: &mut String) {
+fn gauges(state: &LiveState, out: &mut String) {
     let planned = state.subject.planned_ns.map(|ns| ns as f64 / 1e9);
     let gauges = [
         (
@@ -138,8 +138,8 @@ fn gauges(state: &State, out: &mut String) {
     }
 }
 
-fn processes(state: &State, out: &mut String) {
-    let Some(last) = state.slices.back() else { return };
+fn processes(state: &LiveState, out: &mut String) {
+    let Some(last) = state.intervals.back() else { return };
     let names = std::iter::once("tsb".to_owned()).chain(last.watched.iter().map(|other| other.pid.to_string()));
     let names: Vec<String> = names.collect();
     family(
@@ -160,7 +160,7 @@ fn processes(state: &State, out: &mut String) {
     }
 }
 
-fn histogram(name: &str, times: &Times, help: &str, out: &mut String) {
+fn histogram(name: &str, times: &CoarseHistogram, help: &str, out: &mut String) {
     family(out, name, "histogram", "seconds", help);
     for power in BUCKETS {
         let edge_ns = 1u64 << power;
@@ -182,13 +182,13 @@ mod tests {
     use tsb_core::report::Interval;
 
     use super::*;
-    use crate::live::Board;
+    use crate::live::SharedState;
     use tsb_run::{Subject, Timed};
 
     #[test]
     fn the_text_is_what_the_format_asks_for() {
-        let board = Board::new();
-        board.begin(Subject {
+        let shared = SharedState::new();
+        shared.begin(Subject {
             store: "a \"b\"\n\\".to_owned(),
             ..Subject::default()
         });
@@ -196,13 +196,13 @@ mod tests {
         for value in [500, 2_000, 3_000_000] {
             histogram.record(value);
         }
-        let slice = Interval {
+        let interval = Interval {
             response_cells: Cells::new(&histogram),
             cpu_ns: 1_500_000_000,
             ..Interval::default()
         };
-        board.add(slice, &Timed::default());
-        let text = text(&board.snapshot(1));
+        shared.add(interval, &Timed::default());
+        let text = text(&shared.snapshot(1));
         assert!(text.contains("store=\"a \\\"b\\\"\\n\\\\\""), "{text}");
         assert!(
             text.contains("tsb_response_seconds_bucket{le=\"0.000001024\"} 1\n"),

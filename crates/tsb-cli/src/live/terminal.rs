@@ -12,9 +12,9 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
-use super::board::{Board, State};
 use super::keys::{Key, Keyboard};
-use super::view::{Look, draw, slices_wanted};
+use super::state::{LiveState, SharedState};
+use super::view::{ViewSettings, draw, intervals_wanted};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
@@ -34,8 +34,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal and shows `board` on it. The key `q` acts as a signal.
-    pub fn open(board: Arc<Board>, signals: Signals) -> Result<Self, Failure> {
+    /// Takes the terminal and shows `shared` on it. The key `q` acts as a signal.
+    pub fn open(shared: Arc<SharedState>, signals: Signals) -> Result<Self, Failure> {
         let failure = |error: &io::Error| {
             Failure::usage("cannot show the live view")
                 .because(error)
@@ -48,7 +48,7 @@ impl Terminal {
         let show = move || {
             let mut screen = screen;
             // A terminal that has gone away is no reason to end a run.
-            let _ = screen.show(&board, &signals, &over);
+            let _ = screen.show(&shared, &signals, &over);
         };
         let thread = std::thread::Builder::new().name("tsb-view".to_owned()).spawn(show);
         let thread = thread.map_err(|error| Failure::new(Exit::Bug, "cannot start the live view").because(&error))?;
@@ -91,21 +91,23 @@ impl Screen {
         Ok(Self { terminal, keyboard })
     }
 
-    fn show(&mut self, board: &Board, signals: &Signals, is_over: &AtomicBool) -> io::Result<()> {
-        let mut look = Look::default();
-        let mut frozen: Option<State> = None;
+    fn show(&mut self, shared: &SharedState, signals: &Signals, is_over: &AtomicBool) -> io::Result<()> {
+        let mut settings = ViewSettings::default();
+        let mut frozen: Option<LiveState> = None;
         while !is_over.load(Ordering::Acquire) {
-            look.is_stopping = signals.stops.stop.load(Ordering::SeqCst);
+            settings.is_stopping = signals.stops.stop.load(Ordering::SeqCst);
             let width = usize::from(self.terminal.size()?.width);
-            let fresh = frozen.is_none().then(|| board.snapshot(slices_wanted(width, look)));
+            let fresh = frozen
+                .is_none()
+                .then(|| shared.snapshot(intervals_wanted(width, settings)));
             if let Some(state) = fresh.as_ref().or(frozen.as_ref()) {
-                self.terminal.draw(|frame| draw(frame, state, look))?;
+                self.terminal.draw(|frame| draw(frame, state, settings))?;
             }
             for key in self.keyboard.pressed(FRAME)? {
-                on_key(key, &mut look, signals);
+                on_key(key, &mut settings, signals);
             }
-            frozen = match (look.is_paused, frozen) {
-                (true, None) => Some(board.snapshot(usize::MAX)),
+            frozen = match (settings.is_paused, frozen) {
+                (true, None) => Some(shared.snapshot(usize::MAX)),
                 (true, frozen) => frozen,
                 (false, _) => None,
             };
@@ -125,17 +127,17 @@ fn give_back() {
     let _ = execute!(io::stderr(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
 }
 
-fn on_key(key: Key, look: &mut Look, signals: &Signals) {
+fn on_key(key: Key, settings: &mut ViewSettings, signals: &Signals) {
     match key {
         Key::Interrupt | Key::Char('q') => {
             signals.press();
         }
-        Key::Escape => look.is_helped = false,
-        Key::Char('?') => look.is_helped = !look.is_helped,
-        Key::Char('p' | ' ') => look.is_paused = !look.is_paused,
-        Key::Char('+' | '=') => look.zoom_in(),
-        Key::Char('-') => look.zoom_out(),
-        Key::Char('s') => look.is_by_column = !look.is_by_column,
+        Key::Escape => settings.is_helped = false,
+        Key::Char('?') => settings.is_helped = !settings.is_helped,
+        Key::Char('p' | ' ') => settings.is_paused = !settings.is_paused,
+        Key::Char('+' | '=') => settings.zoom_in(),
+        Key::Char('-') => settings.zoom_out(),
+        Key::Char('s') => settings.is_by_column = !settings.is_by_column,
         Key::Char(_) => {}
     }
 }
@@ -146,22 +148,22 @@ mod tests {
 
     #[test]
     fn keys_change_the_look_and_q_asks_for_the_end() {
-        let (mut look, stop) = (Look::default(), Signals::default());
-        let press = |key, look: &mut Look| on_key(Key::Char(key), look, &stop);
-        press('p', &mut look);
-        assert!(look.is_paused);
-        press('-', &mut look);
-        assert_eq!(look.slices_per_column(), 2);
-        press('+', &mut look);
-        assert_eq!(look.slices_per_column(), 1);
+        let (mut settings, stop) = (ViewSettings::default(), Signals::default());
+        let press = |key, settings: &mut ViewSettings| on_key(Key::Char(key), settings, &stop);
+        press('p', &mut settings);
+        assert!(settings.is_paused);
+        press('-', &mut settings);
+        assert_eq!(settings.intervals_per_column(), 2);
+        press('+', &mut settings);
+        assert_eq!(settings.intervals_per_column(), 1);
         assert!(!stop.stops.stop.load(Ordering::SeqCst));
-        press('q', &mut look);
+        press('q', &mut settings);
         assert!(stop.stops.stop.load(Ordering::SeqCst));
     }
 
     #[test]
     fn a_question_mark_opens_the_help_and_closes_it() {
-        let (mut look, stop) = (Look::default(), Signals::default());
+        let (mut settings, stop) = (ViewSettings::default(), Signals::default());
         let question = Key::Char('?');
         for (key, is_helped) in [
             (question, true),
@@ -169,8 +171,8 @@ mod tests {
             (question, true),
             (Key::Escape, false),
         ] {
-            on_key(key, &mut look, &stop);
-            assert_eq!(look.is_helped, is_helped, "after {key:?}");
+            on_key(key, &mut settings, &stop);
+            assert_eq!(settings.is_helped, is_helped, "after {key:?}");
         }
         assert!(!stop.stops.stop.load(Ordering::SeqCst));
     }
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn control_c_asks_for_the_end() {
         let stop = Signals::default();
-        on_key(Key::Interrupt, &mut Look::default(), &stop);
+        on_key(Key::Interrupt, &mut ViewSettings::default(), &stop);
         assert!(stop.stops.stop.load(Ordering::SeqCst));
     }
 }

@@ -11,9 +11,9 @@ use tsb_core::latency::Cells;
 
 use tsb_run::Phase;
 
-use super::board::{State, Times};
-use super::heat::{Heat, columns_in};
+use super::heat_map::{HeatMap, columns_in};
 use super::help;
+use super::state::{CoarseHistogram, LiveState};
 use tsb_run::units::{bytes, count, nanos, scaled};
 
 /// From this width on, the heat map is beside the figures.
@@ -24,7 +24,7 @@ const FIGURES: u16 = 78;
 
 /// The user's settings of the view.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Look {
+pub(super) struct ViewSettings {
     /// Whether the picture is frozen; the run continues.
     pub is_paused: bool,
     /// Whether the run was asked to end.
@@ -33,13 +33,13 @@ pub(super) struct Look {
     pub is_helped: bool,
     /// Whether heat shows the share of each column instead of the whole map.
     pub is_by_column: bool,
-    // A column of the heat map takes 2 to the power of this many slices.
+    // A column of the heat map takes 2 to the power of this many intervals.
     coarse: u32,
 }
 
-impl Look {
+impl ViewSettings {
     /// Reporting intervals per column of the heat map.
-    pub(super) const fn slices_per_column(self) -> usize {
+    pub(super) const fn intervals_per_column(self) -> usize {
         1 << self.coarse
     }
 
@@ -57,15 +57,15 @@ impl Look {
 }
 
 /// Number of intervals that a terminal of this width can show.
-pub(super) const fn slices_wanted(width: usize, look: Look) -> usize {
-    width * look.slices_per_column()
+pub(super) const fn intervals_wanted(width: usize, settings: ViewSettings) -> usize {
+    width * settings.intervals_per_column()
 }
 
 const FAINT: Style = Style::new().fg(Color::DarkGray);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
 /// Draws the whole view.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &LiveState, settings: ViewSettings) {
     let rows = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(1),
@@ -73,27 +73,27 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
         Constraint::Length(1),
     ]);
     let [head, gauge, body, foot] = rows.areas(frame.area());
-    frame.render_widget(header(state, look), head);
+    frame.render_widget(header(state, settings), head);
     progress(frame, state, gauge);
     if body.width >= WIDE {
         let [left, right] = Layout::horizontal([Constraint::Length(FIGURES), Constraint::Min(0)])
             .spacing(2)
             .areas(body);
         figures(frame, state, left, true);
-        heat(frame, state, look, right);
+        heat(frame, state, settings, right);
     } else {
         // The heat map gets what the figures leave; without room for it, it is left out.
         let [above, below] = Layout::vertical([Constraint::Length(FIGURE_LINES), Constraint::Min(0)]).areas(body);
         figures(frame, state, above, false);
-        heat(frame, state, look, below);
+        heat(frame, state, settings, below);
     }
-    frame.render_widget(keys(look), foot);
-    if look.is_helped {
+    frame.render_widget(keys(settings), foot);
+    if settings.is_helped {
         help::overlay(frame);
     }
 }
 
-fn header(state: &State, look: Look) -> Paragraph<'_> {
+fn header(state: &LiveState, settings: ViewSettings) -> Paragraph<'_> {
     let subject = &state.subject;
     let first = Line::from(vec![
         Span::styled("tsb ", FAINT),
@@ -102,17 +102,17 @@ fn header(state: &State, look: Look) -> Paragraph<'_> {
         Span::raw(format!("durability {}", subject.durability)),
     ]);
     let mut second = vec![Span::styled(state.phase.name(), STRONG), Span::raw(left(state))];
-    if look.is_stopping {
+    if settings.is_stopping {
         second.push(Span::styled("  ending", STRONG.fg(Color::Yellow)));
     }
-    if look.is_paused {
+    if settings.is_paused {
         second.push(Span::styled("  PAUSED, the run goes on", STRONG.fg(Color::Yellow)));
     }
     Paragraph::new(vec![first, Line::from(second)])
 }
 
 /// The progress as text.
-fn left(state: &State) -> String {
+fn left(state: &LiveState) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     match (state.phase, state.subject.planned_ns) {
         (Phase::Running, Some(planned)) => format!(
@@ -127,7 +127,7 @@ fn left(state: &State) -> String {
     }
 }
 
-fn progress(frame: &mut Frame<'_>, state: &State, area: Rect) {
+fn progress(frame: &mut Frame<'_>, state: &LiveState, area: Rect) {
     let share = |done: u64, all: u64| (done as f64 / all.max(1) as f64).clamp(0.0, 1.0);
     let ratio = match (state.phase, state.subject.planned_ns) {
         (Phase::Running, Some(planned)) => share(state.elapsed_ns, planned),
@@ -152,16 +152,16 @@ const FIGURE_LINES: u16 = 14;
 
 /// Width of one column of the heat map or the history, in characters. A short run is stretched
 /// so that its planned intervals fill the width.
-fn stretch(state: &State, look: Look, width: usize) -> usize {
+fn stretch(state: &LiveState, settings: ViewSettings, width: usize) -> usize {
     let subject = &state.subject;
     let planned = subject.planned_ns.unwrap_or(0) / subject.slice_ns.max(1);
     let columns = (planned as usize)
-        .max(state.slices.len())
-        .div_ceil(look.slices_per_column());
+        .max(state.intervals.len())
+        .div_ceil(settings.intervals_per_column());
     (width / columns.max(1)).clamp(1, 8)
 }
 
-fn figures(frame: &mut Frame<'_>, state: &State, area: Rect, is_tall: bool) {
+fn figures(frame: &mut Frame<'_>, state: &LiveState, area: Rect, is_tall: bool) {
     let spark = if is_tall { 4 } else { 1 };
     let rows = Layout::vertical([
         Constraint::Length(2),
@@ -170,35 +170,35 @@ fn figures(frame: &mut Frame<'_>, state: &State, area: Rect, is_tall: bool) {
         Constraint::Length(if is_tall { 5 } else { 3 }),
         Constraint::Min(0),
     ]);
-    let [rate, history, latency, rest, said] = rows.areas(area);
+    let [rate, history, latency, rest, messages] = rows.areas(area);
     frame.render_widget(rates(state), rate);
-    let columns = stretch(state, Look::default(), usize::from(history.width));
+    let columns = stretch(state, ViewSettings::default(), usize::from(history.width));
     rate_history(frame, state, history, columns);
     frame.render_widget(latencies(state), latency);
     frame.render_widget(ledger_and_cost(state), rest);
-    let sentences = state.said.iter().map(|text| Line::styled(text.as_str(), FAINT));
-    frame.render_widget(Paragraph::new(sentences.collect::<Vec<_>>()), said);
+    let sentences = state.messages.iter().map(|text| Line::styled(text.as_str(), FAINT));
+    frame.render_widget(Paragraph::new(sentences.collect::<Vec<_>>()), messages);
 }
 
-fn slice_seconds(state: &State, index: usize) -> f64 {
-    let slices = &state.slices;
-    let before = index.checked_sub(1).and_then(|index| slices.get(index));
+fn interval_seconds(state: &LiveState, index: usize) -> f64 {
+    let intervals = &state.intervals;
+    let before = index.checked_sub(1).and_then(|index| intervals.get(index));
     let from = match before {
         Some(before) => before.end_ns,
-        // The oldest slice that is kept is as long as the one behind it, but for the first.
-        None => slices.get(1).map_or(0, |next| {
-            let end = slices.front().map_or(0, |slice| slice.end_ns);
+        // The oldest interval that is kept is as long as the one behind it, but for the first.
+        None => intervals.get(1).map_or(0, |next| {
+            let end = intervals.front().map_or(0, |interval| interval.end_ns);
             end.saturating_sub(next.end_ns.saturating_sub(end))
         }),
     };
-    let end = slices.get(index).map_or(0, |slice| slice.end_ns);
+    let end = intervals.get(index).map_or(0, |interval| interval.end_ns);
     (end.saturating_sub(from)).max(1) as f64 / 1e9
 }
 
-fn rates(state: &State) -> Paragraph<'_> {
-    let last = state.slices.len().checked_sub(1);
+fn rates(state: &LiveState) -> Paragraph<'_> {
+    let last = state.intervals.len().checked_sub(1);
     let now = last.map_or(0.0, |index| {
-        state.slices[index].accepted as f64 / slice_seconds(state, index)
+        state.intervals[index].accepted as f64 / interval_seconds(state, index)
     });
     let held = state.accepted as f64 * 1e9 / state.elapsed_ns.max(1) as f64;
     let asked = state
@@ -220,10 +220,10 @@ fn rates(state: &State) -> Paragraph<'_> {
     ])
 }
 
-fn rate_history(frame: &mut Frame<'_>, state: &State, area: Rect, columns: usize) {
-    let newest = (0..state.slices.len()).rev().take(usize::from(area.width));
+fn rate_history(frame: &mut Frame<'_>, state: &LiveState, area: Rect, columns: usize) {
+    let newest = (0..state.intervals.len()).rev().take(usize::from(area.width));
     let rates: Vec<u64> = newest
-        .map(|index| (state.slices[index].accepted as f64 / slice_seconds(state, index)) as u64)
+        .map(|index| (state.intervals[index].accepted as f64 / interval_seconds(state, index)) as u64)
         .flat_map(|rate| std::iter::repeat_n(rate, columns))
         .collect();
     let spark = Sparkline::default()
@@ -233,9 +233,9 @@ fn rate_history(frame: &mut Frame<'_>, state: &State, area: Rect, columns: usize
     frame.render_widget(spark, area);
 }
 
-fn latencies(state: &State) -> Paragraph<'_> {
+fn latencies(state: &LiveState) -> Paragraph<'_> {
     let show = |value: Option<u64>| value.map_or("-".to_owned(), nanos);
-    let row = |name: &str, times: &Times, about: &'static str| {
+    let row = |name: &str, times: &CoarseHistogram, about: &'static str| {
         let quantiles = [0.5, 0.9, 0.99, 0.999].map(|quantile| show(times.quantile(quantile)));
         let mut text = format!("{name:<9}");
         for value in quantiles.into_iter().chain([show(times.max())]) {
@@ -259,7 +259,7 @@ fn latencies(state: &State) -> Paragraph<'_> {
     Paragraph::new(lines)
 }
 
-fn ledger_and_cost(state: &State) -> Paragraph<'_> {
+fn ledger_and_cost(state: &LiveState) -> Paragraph<'_> {
     let totals = &state.totals;
     let gone = state.rejected + totals.unknown;
     let on_the_way = totals.samples.saturating_sub(state.accepted + gone);
@@ -281,11 +281,11 @@ fn ledger_and_cost(state: &State) -> Paragraph<'_> {
     Paragraph::new(vec![ledger, losses, processes(state)])
 }
 
-fn processes(state: &State) -> Line<'_> {
-    let Some(index) = state.slices.len().checked_sub(1) else {
+fn processes(state: &LiveState) -> Line<'_> {
+    let Some(index) = state.intervals.len().checked_sub(1) else {
         return Line::default();
     };
-    let (slice, seconds) = (&state.slices[index], slice_seconds(state, index));
+    let (interval, seconds) = (&state.intervals[index], interval_seconds(state, index));
     let one = |name: String, cpu_ns: u64, rss: u64| {
         [
             Span::styled(format!("{name} "), FAINT),
@@ -296,21 +296,21 @@ fn processes(state: &State) -> Line<'_> {
             )),
         ]
     };
-    let own = one("tsb".to_owned(), slice.cpu_ns, slice.rss_bytes);
-    let others = slice
+    let own = one("tsb".to_owned(), interval.cpu_ns, interval.rss_bytes);
+    let others = interval
         .watched
         .iter()
         .flat_map(|other| one(format!("pid {}", other.pid), other.cpu_ns, other.rss_bytes));
     Line::from(own.into_iter().chain(others).collect::<Vec<_>>())
 }
 
-fn heat(frame: &mut Frame<'_>, state: &State, look: Look, area: Rect) {
+fn heat(frame: &mut Frame<'_>, state: &LiveState, settings: ViewSettings, area: Rect) {
     if area.height < 4 {
         return;
     }
     let [title, map, axis] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]).areas(area);
-    let scale = if look.is_by_column {
+    let scale = if settings.is_by_column {
         "each column"
     } else {
         "the whole map"
@@ -320,43 +320,46 @@ fn heat(frame: &mut Frame<'_>, state: &State, look: Look, area: Rect) {
         Span::styled(format!(", brighter: a larger share of {scale}"), FAINT),
     ]);
     frame.render_widget(Paragraph::new(heading), title);
-    let wide = stretch(state, look, columns_in(area.width));
-    let columns = columns(state, look, columns_in(area.width) / wide);
-    let slices: usize = columns.len() * look.slices_per_column();
-    let span = (0..state.slices.len())
+    let wide = stretch(state, settings, columns_in(area.width));
+    let columns = columns(state, settings, columns_in(area.width) / wide);
+    let intervals: usize = columns.len() * settings.intervals_per_column();
+    let span = (0..state.intervals.len())
         .rev()
-        .take(slices)
-        .map(|index| slice_seconds(state, index))
+        .take(intervals)
+        .map(|index| interval_seconds(state, index))
         .sum::<f64>();
     frame.render_widget(
-        Heat {
+        HeatMap {
             columns: &columns,
             wide,
-            is_by_column: look.is_by_column,
+            is_by_column: settings.is_by_column,
         },
         map,
     );
-    let per_column = nanos(state.subject.slice_ns * look.slices_per_column() as u64);
+    let per_column = nanos(state.subject.slice_ns * settings.intervals_per_column() as u64);
     let text = format!("the last {span:.0} s, {per_column} per column");
     frame.render_widget(Paragraph::new(Line::styled(text, FAINT)).right_aligned(), axis);
 }
 
 /// The intervals of each column, oldest first. Column borders are multiples of the column length
 /// since the oldest kept interval, so a column keeps its intervals as time passes.
-fn columns(state: &State, look: Look, most: usize) -> Vec<Vec<&Cells>> {
-    let slices: Vec<&Cells> = state
-        .slices
+fn columns(state: &LiveState, settings: ViewSettings, most: usize) -> Vec<Vec<&Cells>> {
+    let intervals: Vec<&Cells> = state
+        .intervals
         .iter()
-        .filter_map(|slice| slice.response_cells.as_ref())
+        .filter_map(|interval| interval.response_cells.as_ref())
         .collect();
-    let chunks: Vec<Vec<&Cells>> = slices.chunks(look.slices_per_column()).map(<[_]>::to_vec).collect();
+    let chunks: Vec<Vec<&Cells>> = intervals
+        .chunks(settings.intervals_per_column())
+        .map(<[_]>::to_vec)
+        .collect();
     let first = chunks.len().saturating_sub(most);
     chunks.into_iter().skip(first).collect()
 }
 
-fn keys(look: Look) -> Paragraph<'static> {
-    let pause = if look.is_paused { "go on" } else { "pause" };
-    let end = if look.is_stopping {
+fn keys(settings: ViewSettings) -> Paragraph<'static> {
+    let pause = if settings.is_paused { "go on" } else { "pause" };
+    let end = if settings.is_stopping {
         "end at once"
     } else {
         "end with the report"

@@ -14,11 +14,11 @@ const NAME_MAX: usize = 100;
 #[derive(Clone, Debug)]
 pub struct Target {
     path: PathBuf,
-    way: Way,
+    method: WriteMethod,
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum WriteMethod {
     /// Write a temporary file next to this one, then rename it.
     Replace(PathBuf),
     /// Overwrite in place: a device, a pipe, or a file in a folder where no file can be created.
@@ -31,14 +31,14 @@ impl Target {
     /// # Errors
     /// If it cannot; names the path and the cause.
     pub fn prepare(path: &Path) -> Result<Self, Failure> {
-        let way = way(path).map_err(|error| {
+        let method = method_for(path).map_err(|error| {
             Failure::usage(format!("cannot write {}", path.display()))
                 .because(&error)
                 .hint("nothing was run; give a path that can be written")
         })?;
         Ok(Self {
             path: path.to_owned(),
-            way,
+            method,
         })
     }
 
@@ -49,7 +49,7 @@ impl Target {
 
     /// Whether it is a file that is replaced as a whole, not a device or a pipe.
     pub const fn is_replaced(&self) -> bool {
-        matches!(self.way, Way::Replace(_))
+        matches!(self.method, WriteMethod::Replace(_))
     }
 
     /// Writes the result. If that fails, the previous contents are kept, except for devices,
@@ -58,18 +58,18 @@ impl Target {
     /// # Errors
     /// [`crate::exit::Exit::Unwritten`], with the path and the cause.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        let written = match &self.way {
-            Way::Replace(real) => replace(real, bytes),
-            Way::InPlace => in_place(&self.path, bytes),
+        let written = match &self.method {
+            WriteMethod::Replace(real) => replace(real, bytes),
+            WriteMethod::InPlace => in_place(&self.path, bytes),
         };
         written.map_err(|error| Failure::unwritten(self.path.display(), &error))
     }
 }
 
-fn way(path: &Path) -> io::Result<Way> {
+fn method_for(path: &Path) -> io::Result<WriteMethod> {
     // A redirected stdout is a file there, which the text goes into as well.
     if path.starts_with("/dev") || path.starts_with("/proc") {
-        return fs::metadata(path).map(|_| Way::InPlace);
+        return fs::metadata(path).map(|_| WriteMethod::InPlace);
     }
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(io::Error::from(ErrorKind::IsADirectory)),
@@ -77,17 +77,21 @@ fn way(path: &Path) -> io::Result<Way> {
             OpenOptions::new().write(true).open(path)?;
             let real = fs::canonicalize(path)?;
             let is_open = try_beside(&real).is_ok();
-            Ok(if is_open { Way::Replace(real) } else { Way::InPlace })
+            Ok(if is_open {
+                WriteMethod::Replace(real)
+            } else {
+                WriteMethod::InPlace
+            })
         }
-        Ok(_) => Ok(Way::InPlace),
+        Ok(_) => Ok(WriteMethod::InPlace),
         // A link to a file that is not there yet.
         Err(_) if fs::symlink_metadata(path).is_ok() => {
             OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-            Ok(Way::Replace(fs::canonicalize(path)?))
+            Ok(WriteMethod::Replace(fs::canonicalize(path)?))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             try_beside(path)?;
-            Ok(Way::Replace(path.to_owned()))
+            Ok(WriteMethod::Replace(path.to_owned()))
         }
         Err(error) => Err(error),
     }

@@ -53,7 +53,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<RunArgs, Failure> {
         };
         let own = of_key(&command, key.as_ref(), &value).map_err(wrong)?;
         let alone = read(&own).map_err(wrong)?;
-        try_out(&alone).map_err(|refused| wrong(refused.in_a_line()))?;
+        try_out(&alone).map_err(|refused| wrong(refused.one_line()))?;
         flags.extend(own);
     }
     read(&flags).map_err(|why| failure().because_of(why))

@@ -9,7 +9,7 @@ use crate::args::{Format, Progress, RunArgs};
 use crate::failure::Failure;
 
 /// The contents of the file that `--plan` names.
-enum Named {
+enum PlanFile {
     /// A complete plan, alone or from a report.
     Plan(Box<Plan>),
     /// A run file, as flags.
@@ -23,8 +23,8 @@ enum Named {
 pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
     let (mut plan, mut is_said) = (Plan::default(), args.options.transport.is_some());
     match args.plan.as_deref().map(named).transpose()? {
-        Some(Named::Plan(named)) => (plan, is_said) = (*named, true),
-        Some(Named::Flags(flags)) => {
+        Some(PlanFile::Plan(named)) => (plan, is_said) = (*named, true),
+        Some(PlanFile::Flags(flags)) => {
             plan.apply(&flags.options)?;
             is_said |= flags.options.transport.is_some();
             settle(&mut plan, is_said);
@@ -53,7 +53,7 @@ fn settle(plan: &mut Plan, is_said: bool) {
 /// The arguments, completed with the outputs that a run file names where no flag does.
 pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
     let mut args = args.clone();
-    let Some(Named::Flags(file)) = args.plan.as_deref().map(named).transpose()? else {
+    let Some(PlanFile::Flags(file)) = args.plan.as_deref().map(named).transpose()? else {
         return Ok(args);
     };
     let output = &mut args.output;
@@ -75,15 +75,15 @@ pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
 }
 
 /// Reads a run file (TOML), a plan or a report (JSON).
-fn named(path: &Path) -> Result<Named, Failure> {
+fn named(path: &Path) -> Result<PlanFile, Failure> {
     let failure = || Failure::usage(format!("cannot read plan {}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
     if text.trim_start().starts_with('{') {
         let value: Value = serde_json::from_str(&text).map_err(|error| failure().because(&error))?;
         let plan = from_json(value).map_err(|why| failure().because_of(why))?;
-        return Ok(Named::Plan(Box::new(plan)));
+        return Ok(PlanFile::Plan(Box::new(plan)));
     }
-    file::parse(path, &text).map(|flags| Named::Flags(Box::new(flags)))
+    file::parse(path, &text).map(|flags| PlanFile::Flags(Box::new(flags)))
 }
 
 /// The plan in a report, or a plan alone. A report with several runs gives the first run's plan

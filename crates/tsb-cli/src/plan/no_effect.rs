@@ -9,9 +9,9 @@ use crate::args::{EmitArgs, IngestArgs, OutputArgs, Progress, RunArgs, RunOption
 use crate::failure::Failure;
 
 /// A flag, whether it was given, and why it would do nothing.
-type Idle = (&'static str, bool, &'static str);
+type FlagUse = (&'static str, bool, &'static str);
 
-fn refuse(idle: &[Idle], hint: &str) -> Result<(), Failure> {
+fn refuse(idle: &[FlagUse], hint: &str) -> Result<(), Failure> {
     match idle.iter().find(|(_, is_given, _)| *is_given) {
         Some((flag, _, why)) => Err(Failure::usage(format!("cannot use {flag} here"))
             .because_of(*why)

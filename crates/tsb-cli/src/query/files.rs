@@ -10,7 +10,7 @@ use tsb_run::spec::Spec;
 use tsb_stores::{Consolidation, Damage, DamageKind, Resample};
 
 use super::print::Printer;
-use super::{Asked, keys};
+use super::{SeriesQuery, keys};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use tsb_run::damage::Told;
@@ -28,7 +28,7 @@ pub(super) fn are_plain(spec: &Spec) -> bool {
 pub(super) fn print(
     spec: &Spec,
     wanted: &[SeriesKey],
-    asked: &Asked,
+    asked: &SeriesQuery,
     printer: &mut Printer<impl Write>,
 ) -> Result<bool, Failure> {
     let folder = Path::new(spec.path());

@@ -8,7 +8,7 @@ use tsb_core::Timestamp;
 use tsb_core::time::SECOND_NS;
 
 use crate::failure::Failure;
-use crate::output::delivered;
+use crate::output::ignore_broken_pipe;
 use tsb_run::foreign;
 
 /// Writes a header line, then rows.
@@ -59,7 +59,7 @@ impl<W: Write> Printer<W> {
     pub(super) fn finish(mut self) -> Result<u64, Failure> {
         self.head();
         let flushed = self.written.and_then(|()| self.out.flush());
-        delivered(flushed)?;
+        ignore_broken_pipe(flushed)?;
         Ok(self.rows)
     }
 }
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn nothing_is_written_after_a_failure() {
-        struct Full;
-        impl Write for Full {
+        struct FullDisk;
+        impl Write for FullDisk {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::StorageFull.into())
             }
@@ -114,7 +114,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut printer = Printer::new(Full, false);
+        let mut printer = Printer::new(FullDisk, false);
         assert!(!printer.rows("a", std::iter::once((Timestamp(0), 1.0))));
         assert!(printer.finish().is_err());
     }

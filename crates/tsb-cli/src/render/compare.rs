@@ -123,14 +123,14 @@ fn asked(runs: &[Run]) -> Option<String> {
 
 /// A figure of every run.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ComparedFigure {
     /// The figure.
     pub figure: Figure,
     /// Its value in each run.
     pub values: Vec<Option<f64>>,
 }
 
-impl Row {
+impl ComparedFigure {
     /// The value of a run divided by that of the first.
     pub fn ratio(&self, index: usize) -> Option<f64> {
         let (first, other) = (self.values.first().copied()??, self.values.get(index).copied()??);
@@ -139,13 +139,13 @@ impl Row {
 }
 
 /// The rows of a comparison, by heading. Figures that no run has are left out.
-pub fn rows(runs: &[Value]) -> Vec<(&'static str, Vec<Row>)> {
+pub fn rows(runs: &[Value]) -> Vec<(&'static str, Vec<ComparedFigure>)> {
     let group = |&(heading, figures): &(&'static str, &[Figure])| {
-        let rows = figures.iter().map(|figure| Row {
+        let rows = figures.iter().map(|figure| ComparedFigure {
             figure: *figure,
             values: runs.iter().map(|run| figure.of(run)).collect(),
         });
-        let rows: Vec<Row> = rows.filter(|row| row.values.iter().any(Option::is_some)).collect();
+        let rows: Vec<ComparedFigure> = rows.filter(|row| row.values.iter().any(Option::is_some)).collect();
         (heading, rows)
     };
     COMPARED

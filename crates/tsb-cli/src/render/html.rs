@@ -29,7 +29,7 @@ const PLOT_LICENCE: &str = include_str!("../../vendor/uplot/LICENSE");
 
 /// A run, as a value and as JSON.
 #[derive(Clone, Copy, Debug)]
-struct Shown<'a> {
+struct PageRun<'a> {
     index: usize,
     /// Its name among several runs.
     name: &'a str,
@@ -46,13 +46,13 @@ struct Shown<'a> {
 pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     let values: Vec<Value> = report.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     let names = names(&report.runs);
-    let shown: Vec<Shown<'_>> = report
+    let shown: Vec<PageRun<'_>> = report
         .runs
         .iter()
         .zip(&values)
         .zip(&names)
         .enumerate()
-        .map(|(index, ((run, json), name))| Shown {
+        .map(|(index, ((run, json), name))| PageRun {
             index,
             name,
             run,
@@ -86,12 +86,12 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
 /// Content security policy: inline script and style, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-fn title(shown: &[Shown<'_>]) -> String {
+fn title(shown: &[PageRun<'_>]) -> String {
     let names: Vec<&str> = shown.iter().map(|shown| shown.name).collect();
     names.join(" and ")
 }
 
-fn head(shown: &[Shown<'_>], page: &mut Markup) {
+fn head(shown: &[PageRun<'_>], page: &mut Markup) {
     page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     page.raw(&format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"
@@ -117,7 +117,7 @@ const CONTROLS: &str = "<header class=\"bar\">
 </header>
 ";
 
-fn masthead(report: &Report, shown: &[Shown<'_>], page: &mut Markup) {
+fn masthead(report: &Report, shown: &[PageRun<'_>], page: &mut Markup) {
     page.raw("<h1>");
     page.text(&title(shown));
     page.raw("</h1>\n<p class=\"about\">");
@@ -161,7 +161,7 @@ fn foot(report: &Report, page: &mut Markup) {
     page.raw("</p></footer>\n<div id=\"spoken\" class=\"unseen\" aria-live=\"polite\"></div>\n");
 }
 
-fn scripts(shown: &[Shown<'_>], page: &mut Markup) -> Result<(), serde_json::Error> {
+fn scripts(shown: &[PageRun<'_>], page: &mut Markup) -> Result<(), serde_json::Error> {
     page.raw("<script type=\"application/json\" id=\"data\">");
     // `</script>` and `<!--` cannot occur where no `<` does.
     let data = serde_json::to_string(&data::of(shown))?.replace('<', "\\u003c");

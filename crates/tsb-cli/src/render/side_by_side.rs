@@ -5,11 +5,11 @@ use serde_json::Value;
 use tsb_core::report::Run;
 use tsb_core::verdict::Status;
 
-use super::compare::{Row, rows, unequal};
+use super::compare::{ComparedFigure, rows, unequal};
 use super::lines::Lines;
 use super::names::{letter, names, path};
 
-/// Column widths of the figure's name, a figure, and a ratio.
+/// Column widths of the figure's name, a figure, and a ratio, each with the space before it.
 const NAME: usize = 22;
 const FIGURE: usize = 12;
 const RATIO: usize = 9;
@@ -33,7 +33,7 @@ pub fn text(runs: &[Run], lines: &mut Lines) {
             run.durability.level,
             run.verdict.status
         ));
-        for sentence in against(run) {
+        for sentence in caveats(run) {
             lines.below(sentence);
         }
     }
@@ -53,7 +53,7 @@ pub fn text(runs: &[Run], lines: &mut Lines) {
 
 /// The caveats of a run's figures: the reasons of a verdict other than VALID, and an
 /// interruption.
-pub fn against(run: &Run) -> Vec<String> {
+pub fn caveats(run: &Run) -> Vec<String> {
     let mut sentences = Vec::new();
     if run.verdict.status != Status::Valid {
         sentences.extend(run.verdict.reasons.iter().cloned());
@@ -91,26 +91,43 @@ fn table(runs: &[Run], lines: &mut Lines) {
 }
 
 fn head(others: &[usize]) -> String {
-    let figures = others.iter().map(|&index| format!("{:>FIGURE$}", letter(index)));
-    let ratios = others
-        .iter()
-        .map(|&index| format!("{:>RATIO$}", format!("{}/A", letter(index))));
+    let figures = others.iter().map(|&index| cell(&letter(index), FIGURE));
+    let ratios = others.iter().map(|&index| cell(&format!("{}/A", letter(index)), RATIO));
     let cells: String = figures.chain(ratios).collect();
-    format!("{:NAME$}{:>FIGURE$}{cells}", "", "A")
+    format!("{:NAME$}{}{cells}", "", cell("A", FIGURE))
 }
 
-fn line(row: &Row, others: &[usize]) -> String {
+fn line(row: &ComparedFigure, others: &[usize]) -> String {
     let show = |index: usize| {
         let value = row.values.get(index).copied().flatten();
-        value.map_or("-".to_owned(), |value| row.figure.unit.show(value))
+        cell(
+            &value.map_or("-".to_owned(), |value| row.figure.unit.show(value)),
+            FIGURE,
+        )
     };
-    let figures = others.iter().map(|&index| format!("{:>FIGURE$}", show(index)));
-    let ratios = others.iter().map(|&index| {
-        let ratio = row.ratio(index).map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
-        format!("{ratio:>RATIO$}")
-    });
+    let figures = others.iter().map(|&index| show(index));
+    let ratios = others
+        .iter()
+        .map(|&index| cell(&row.ratio(index).map_or("-".to_owned(), ratio), RATIO));
     let cells: String = figures.chain(ratios).collect();
-    format!("    {:<18}{:>FIGURE$}{cells}", row.figure.name, show(0))
+    format!("    {:<18}{}{cells}", row.figure.name, show(0))
+}
+
+/// A right-aligned cell. A text wider than the column shifts the row rather than touch the cell
+/// before it.
+fn cell(text: &str, width: usize) -> String {
+    format!(" {text:>width$}", width = width - 1)
+}
+
+/// A ratio in at most eight characters, the width of its column without the space.
+fn ratio(ratio: f64) -> String {
+    if ratio < 999.999_5 {
+        format!("{ratio:.3}")
+    } else if ratio < 99_999_999.5 {
+        format!("{ratio:.0}")
+    } else {
+        format!("{ratio:.2e}")
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +155,29 @@ mod tests {
         let staleness = text.split("Staleness").nth(1).unwrap();
         assert!(staleness.lines().nth(1).unwrap().ends_with('-'), "{text}");
         assert!(text.contains("single runs"), "{text}");
+    }
+
+    #[test]
+    fn a_large_ratio_does_not_run_into_the_figure_before_it() {
+        for (factor, expected) in [(31_614.183, "31614"), (2e9, "2.00e9")] {
+            let mut other = run();
+            other.rate.held_per_second *= factor;
+            let text = shown(&[run(), other], None);
+            let held = text.lines().find(|line| line.trim_start().starts_with("held")).unwrap();
+            let last = held.rsplit_once(' ').map(|(_, last)| last);
+            assert_eq!(last, Some(expected), "{text}");
+        }
+        for (value, expected) in [
+            (0.0, "0.000"),
+            (999.999_4, "999.999"),
+            (999.999_6, "1000"),
+            (99_999_999.4, "99999999"),
+            (99_999_999.6, "1.00e8"),
+            (f64::MAX, "1.80e308"),
+        ] {
+            assert_eq!(ratio(value), expected);
+            assert!(ratio(value).len() < RATIO, "{value}");
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use tsb_core::latency::Summary;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 
-use super::judged;
 use super::lines::Lines;
 use super::names::{letter, path};
 use super::times;
+use super::verdict_basis;
 use tsb_run::foreign;
 use tsb_run::units::{bytes, bytes_each, count, nanos, nanos_each, scaled};
 
@@ -31,7 +31,7 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     costs(run, lines);
     ledger(run, lines);
     notes(run, lines);
-    judged::figures(run, lines);
+    verdict_basis::figures(run, lines);
     verdict(run, lines);
 }
 
@@ -106,7 +106,7 @@ fn rates(run: &Run, lines: &mut Lines) {
             ),
         );
     }
-    judged::ceiling(run, lines);
+    verdict_basis::ceiling(run, lines);
     if rate.speed != 1.0 {
         lines.line(
             "fleet time",

@@ -5,14 +5,14 @@
 //! and the real rrdcached if it is installed; the last two through the same client over a Unix
 //! socket.
 
-mod bed;
 mod beyond;
+mod client;
+mod engine;
 mod published;
 mod rounds;
-mod speaker;
+mod testbed;
 mod text;
 mod tuned;
-mod way;
 
 use std::path::PathBuf;
 
@@ -25,8 +25,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outputs;
 
-use bed::Bed;
-use way::{Kind, Tuning, Way};
+use engine::{Engine, EngineKind, Tuning};
+use testbed::Testbed;
 
 /// The experiment's name.
 const NAME: &str = "rrdcached";
@@ -35,34 +35,34 @@ const FILES: [usize; 6] = [1_000, 5_000, 10_000, 20_000, 40_000, 60_000];
 const FILES_QUICK: [usize; 1] = [1_000];
 
 /// The result type of this experiment.
-type Tried<T> = Result<T, Failure>;
+type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the experiment.
-pub(super) fn command(args: &ReproduceArgs) -> Tried<Exit> {
+pub(super) fn command(args: &ReproduceArgs) -> Result<Exit> {
     let outputs = Outputs::of_document(args.format, args.out.as_deref())?;
     let counts = counts(args);
     let folder = Folder::make(&args.dir)?;
     let clock = MonotonicClock::new();
-    let mut bed = Bed::new(&folder.0)?;
+    let mut testbed = Testbed::new(&folder.0)?;
     let (mut rounds, mut beyond, mut wrong) = (Vec::new(), Vec::new(), 0);
     let kinds = kinds();
     for &count in &counts {
-        bed.grow(count, |made| say(args, &format!("{made} of {count} files")))?;
+        testbed.grow(count, |made| say(args, &format!("{made} of {count} files")))?;
         for &kind in &kinds {
             say(args, &format!("{count} files, {}", kind.name()));
-            let way = Way::start(kind, &bed, &folder.0, Tuning::default())?;
-            rounds.extend(rounds::of(&way, &mut bed, &clock)?);
-            way.stop()?;
-            wrong += bed.count_wrong()?;
+            let engine = Engine::start(kind, &testbed, &folder.0, Tuning::default())?;
+            rounds.extend(rounds::of(&engine, &mut testbed, &clock)?);
+            engine.stop()?;
+            wrong += testbed.count_wrong()?;
         }
     }
     if let Some(&count) = counts.first() {
-        bed.shrink(count);
+        testbed.shrink(count);
         say(args, "beyond the document");
-        let servers: Vec<Kind> = kinds.into_iter().filter(|&kind| kind != Kind::Direct).collect();
-        beyond = beyond::all(&servers, &mut bed, &folder.0, &clock, args.quick)?;
-        beyond.extend(tuned::all(&servers, &mut bed, &folder.0, &clock, args.quick)?);
-        wrong += bed.count_wrong()?;
+        let servers: Vec<EngineKind> = kinds.into_iter().filter(|&kind| kind != EngineKind::Direct).collect();
+        beyond = beyond::all(&servers, &mut testbed, &folder.0, &clock, args.quick)?;
+        beyond.extend(tuned::all(&servers, &mut testbed, &folder.0, &clock, args.quick)?);
+        wrong += testbed.count_wrong()?;
     }
     let result = Reproduction {
         written: Written::here(),
@@ -85,9 +85,9 @@ fn counts(args: &ReproduceArgs) -> Vec<usize> {
     counts
 }
 
-fn kinds() -> Vec<Kind> {
-    let mut kinds = vec![Kind::Direct, Kind::Ours];
-    kinds.extend(way::has_daemon().then_some(Kind::Daemon));
+fn kinds() -> Vec<EngineKind> {
+    let mut kinds = vec![EngineKind::Direct, EngineKind::Ours];
+    kinds.extend(engine::has_daemon().then_some(EngineKind::Daemon));
     kinds
 }
 
@@ -108,7 +108,7 @@ fn plan(args: &ReproduceArgs, files: Vec<usize>) -> ExperimentPlan {
 }
 
 fn experiment(is_quick: bool, rounds: Vec<Round>, beyond: Vec<Beyond>, wrong: u64) -> Experiment {
-    let daemon = if way::has_daemon() {
+    let daemon = if engine::has_daemon() {
         "the installed rrdcached"
     } else {
         "not run: no program rrdcached is installed"
@@ -130,7 +130,7 @@ fn experiment(is_quick: bool, rounds: Vec<Round>, beyond: Vec<Beyond>, wrong: u6
 struct Folder(PathBuf);
 
 impl Folder {
-    fn make(dir: &std::path::Path) -> Tried<Self> {
+    fn make(dir: &std::path::Path) -> Result<Self> {
         let made = dir.canonicalize().and_then(|dir| {
             let folder = dir.join(format!("tsb-reproduce-{}", std::process::id()));
             std::fs::create_dir(&folder)?;

@@ -14,8 +14,8 @@ use tsb_core::workload::Workload;
 use tsb_core::{Durability, SeriesId, Timestamp};
 use tsb_stores::Store;
 
-use super::{Opened, condemn, judge, opened};
-use crate::args::{After, VerifyArgs};
+use super::{ReopenedStore, condemn, judge, opened};
+use crate::args::{RunEnd, VerifyArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::query;
@@ -28,7 +28,7 @@ use tsb_run::units;
 /// An emitter that gets further between two records is unheard of.
 const BEHIND_MAX: u64 = 1 << 24;
 /// Number of series per query for the newest samples.
-const ASKED: usize = 4096;
+const SERIES_PER_QUERY: usize = 4096;
 
 /// Reads back the store of one run of a journal.
 ///
@@ -39,7 +39,7 @@ pub(super) fn one(section: &Section, contents: &Contents, args: &VerifyArgs) -> 
     let opened = opened(&section.header.plan, args.store.as_ref())?;
     let claims = Claims::of(section, &opened)?;
     let mut verified = judged(section, contents, &opened, &claims, must_be_there)?;
-    let Opened { store, spec, .. } = opened;
+    let ReopenedStore { store, spec, .. } = opened;
     if let Err(failure) = query::check_structure(&spec) {
         condemn(&mut verified.verdict, &failure);
     }
@@ -64,9 +64,9 @@ fn must_survive(section: &Section, args: &VerifyArgs) -> Result<Durability, Fail
     }
     let has_rebooted = header.boot_id.is_some() && header.boot_id != boot_id();
     Ok(match args.after {
-        Some(After::PowerCut) => Durability::Synced,
+        Some(RunEnd::PowerCut) => Durability::Synced,
         None if has_rebooted => Durability::Synced,
-        Some(After::Kill) | None => Durability::Buffered,
+        Some(RunEnd::Kill) | None => Durability::Buffered,
     })
 }
 
@@ -81,7 +81,7 @@ struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    fn of(section: &'a Section, opened: &Opened) -> Result<Self, Failure> {
+    fn of(section: &'a Section, opened: &ReopenedStore) -> Result<Self, Failure> {
         let roster = timetable(&opened.plan, &opened.workload)?.roster;
         let mut refused = Exceptions::default();
         refused.rejected.clone_from(&section.refused);
@@ -117,7 +117,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Audits the store, given the acknowledged ticks.
-    fn read(&self, opened: &Opened, acknowledged: &[Range<u64>]) -> Result<Audit, Failure> {
+    fn read(&self, opened: &ReopenedStore, acknowledged: &[Range<u64>]) -> Result<Audit, Failure> {
         let mut ticks = acknowledged.to_vec();
         let mut behind = Vec::new();
         for (group, ticks) in ticks.iter_mut().enumerate() {
@@ -159,7 +159,7 @@ fn may_have(store: &dyn Store, workload: &Workload, roster: &Roster, base: Times
     let cannot = |error| Failure::new(Exit::Invalid, format!("cannot read {store}")).because(&error);
     let mut newest: Vec<Option<Timestamp>> = vec![None; workload.groups().len()];
     let ids: Vec<SeriesId> = (0..workload.catalog().len() as u32).map(SeriesId).collect();
-    for ids in ids.chunks(ASKED) {
+    for ids in ids.chunks(SERIES_PER_QUERY) {
         let mut there = vec![None; ids.len()];
         let mut accepted = vec![None; ids.len()];
         store.newest(ids, &mut there).map_err(cannot)?;
@@ -193,7 +193,7 @@ fn may_have(store: &dyn Store, workload: &Workload, roster: &Roster, base: Times
 
 /// The result of an audit for one level.
 #[derive(Clone, Debug)]
-struct Level {
+struct LevelResult {
     report: LevelReport,
     ledger: LedgerReport,
     undecided_found: u64,
@@ -202,12 +202,12 @@ struct Level {
 fn judged(
     section: &Section,
     contents: &Contents,
-    opened: &Opened,
+    opened: &ReopenedStore,
     claims: &Claims<'_>,
     must_be_there: Durability,
 ) -> Result<VerifiedStore, Failure> {
-    let mut levels: Vec<Level> = Vec::new();
-    let mut known: Vec<(&Claim, Level)> = Vec::new();
+    let mut levels: Vec<LevelResult> = Vec::new();
+    let mut known: Vec<(&Claim, LevelResult)> = Vec::new();
     for claim in &section.reached.levels {
         let same = known
             .iter()
@@ -267,7 +267,7 @@ fn judged(
     })
 }
 
-fn level(section: &Section, claim: &Claim, audit: &Audit) -> Level {
+fn level(section: &Section, claim: &Claim, audit: &Audit) -> LevelResult {
     let nameless = claim.nameless + section.reached.refused_unnamed;
     let elsewhere = Elsewhere {
         nameless,
@@ -296,7 +296,7 @@ fn level(section: &Section, claim: &Claim, audit: &Audit) -> Level {
         .sent
         .saturating_sub(audit.rejected)
         .saturating_sub(audit.unanswered);
-    Level {
+    LevelResult {
         report: LevelReport {
             level: claim.level,
             must_be_there: false,

@@ -38,7 +38,7 @@ fn left(trace: &Trace, events: usize) -> Vec<Option<Vec<u8>>> {
     }
     let cut = |seed: u64| {
         let folder = tempfile::tempdir().expect("a folder");
-        let leaves = Leaves::ALL[seed as usize % Leaves::ALL.len()];
+        let leaves = UnsyncedKept::ALL[seed as usize % UnsyncedKept::ALL.len()];
         medium
             .cut(leaves, None, &mut Rng::new(seed), folder.path())
             .expect("a cut");

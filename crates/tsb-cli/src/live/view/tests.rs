@@ -8,11 +8,11 @@ use tsb_core::report::{Interval, WatchedSlice};
 use super::*;
 use tsb_run::{Subject, Timed};
 
-use crate::live::Board;
+use crate::live::SharedState;
 
-fn state() -> State {
-    let board = Board::new();
-    board.begin(Subject {
+fn state() -> LiveState {
+    let shared = SharedState::new();
+    shared.begin(Subject {
         store: "memory".to_owned(),
         path: "tcp (tsb)".to_owned(),
         series: 54_000,
@@ -25,7 +25,7 @@ fn state() -> State {
         let mut histogram = Histogram::new();
         (0..1_000u64).for_each(|value| histogram.record(20_000 + value * value * second));
         let cells = Cells::new(&histogram);
-        let slice = Interval {
+        let interval = Interval {
             end_ns: second * 1_000_000_000,
             sent: 54_000,
             accepted: 54_000,
@@ -44,11 +44,11 @@ fn state() -> State {
             service: cells.clone(),
             lag: cells,
         };
-        board.add(slice, &timed);
+        shared.add(interval, &timed);
     }
-    board.enter(Phase::Running);
-    board.say("calibrating against a store that forgets");
-    let mut state = board.snapshot(usize::MAX);
+    shared.enter(Phase::Running);
+    shared.say("calibrating against a store that forgets");
+    let mut state = shared.snapshot(usize::MAX);
     state.elapsed_ns = 30_000_000_000;
     state.accepted = 1_620_000;
     state.totals.samples = 1_620_054;
@@ -56,16 +56,16 @@ fn state() -> State {
     state
 }
 
-fn picture(width: u16, height: u16, state: &State, look: Look) -> String {
+fn picture(width: u16, height: u16, state: &LiveState, settings: ViewSettings) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, state, look)).unwrap();
+    terminal.draw(|frame| draw(frame, state, settings)).unwrap();
     terminal.backend().to_string()
 }
 
 #[test]
 fn everything_that_matters_fits_into_80_columns_and_fills_200() {
     for (width, height) in [(80, 24), (120, 40), (200, 50)] {
-        let picture = picture(width, height, &state(), Look::default());
+        let picture = picture(width, height, &state(), ViewSettings::default());
         for words in [
             "memory",
             "54,000 series",
@@ -100,20 +100,20 @@ fn everything_that_matters_fits_into_80_columns_and_fills_200() {
 #[test]
 fn a_terminal_of_any_size_is_drawn_on_without_a_panic() {
     for (width, height) in [(1, 1), (10, 3), (40, 12), (400, 100)] {
-        assert!(!picture(width, height, &state(), Look::default()).is_empty());
-        assert!(!picture(width, height, &State::default(), Look::default()).is_empty());
+        assert!(!picture(width, height, &state(), ViewSettings::default()).is_empty());
+        assert!(!picture(width, height, &LiveState::default(), ViewSettings::default()).is_empty());
     }
 }
 
 #[test]
 fn what_the_user_did_is_shown() {
-    let mut look = Look {
+    let mut settings = ViewSettings {
         is_paused: true,
         is_stopping: true,
-        ..Look::default()
+        ..ViewSettings::default()
     };
-    look.zoom_out();
-    let picture = picture(100, 40, &state(), look);
+    settings.zoom_out();
+    let picture = picture(100, 40, &state(), settings);
     for words in ["PAUSED, the run goes on", "ending", "end at once", "2.00 s per column"] {
         assert!(picture.contains(words), "{words}:\n{picture}");
     }
@@ -123,16 +123,16 @@ fn what_the_user_did_is_shown() {
 fn phases_say_how_far_they_are() {
     let mut state = state();
     state.phase = Phase::ReadingBack(27_000, 54_000);
-    assert!(picture(80, 24, &state, Look::default()).contains("reading back  27,000 of 54,000 series"));
+    assert!(picture(80, 24, &state, ViewSettings::default()).contains("reading back  27,000 of 54,000 series"));
 }
 
 #[test]
 fn the_help_names_every_key_and_is_whole_at_80_by_24() {
-    let look = Look {
+    let settings = ViewSettings {
         is_helped: true,
-        ..Look::default()
+        ..ViewSettings::default()
     };
-    let shown = picture(80, 24, &state(), look);
+    let shown = picture(80, 24, &state(), settings);
     for words in [
         "q, Ctrl-C",
         "p, space",
@@ -145,6 +145,6 @@ fn the_help_names_every_key_and_is_whole_at_80_by_24() {
     ] {
         assert!(shown.contains(words), "{words}:\n{shown}");
     }
-    assert!(!picture(80, 24, &state(), Look::default()).contains("Figures"));
-    assert!(!picture(8, 3, &state(), look).is_empty());
+    assert!(!picture(80, 24, &state(), ViewSettings::default()).contains("Figures"));
+    assert!(!picture(8, 3, &state(), settings).is_empty());
 }

@@ -5,18 +5,18 @@ use serde_json::Value;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Curves, Interval, WatchedSlice};
 
-use super::Shown;
+use super::PageRun;
 use crate::render::names::letter;
 
 /// The data of all runs.
 #[derive(Serialize)]
-pub(super) struct Data<'a> {
-    runs: Vec<Drawn<'a>>,
+pub(super) struct PageData<'a> {
+    runs: Vec<RunData<'a>>,
 }
 
 /// The data of one run. A column has a value for each interval, null where it is not known.
 #[derive(Serialize)]
-struct Drawn<'a> {
+struct RunData<'a> {
     label: String,
     asked: Option<f64>,
     plan: &'a Value,
@@ -41,13 +41,13 @@ struct Drawn<'a> {
 }
 
 /// The data of all runs.
-pub(super) fn of<'a>(shown: &[Shown<'a>]) -> Data<'a> {
-    Data {
+pub(super) fn of<'a>(shown: &[PageRun<'a>]) -> PageData<'a> {
+    PageData {
         runs: shown.iter().map(one).collect(),
     }
 }
 
-fn one<'a>(shown: &Shown<'a>) -> Drawn<'a> {
+fn one<'a>(shown: &PageRun<'a>) -> RunData<'a> {
     let run = shown.run;
     let slices = &run.intervals;
     let is_counted = |counter| run.ledger.counts.get(counter).is_some();
@@ -55,7 +55,7 @@ fn one<'a>(shown: &Shown<'a>) -> Drawn<'a> {
     // was accepted.
     let is_sent_known = is_counted(Counter::Sent);
     let is_accepted_known = is_counted(Counter::Accepted) || is_counted(Counter::Confirmed);
-    Drawn {
+    RunData {
         label: if shown.is_one_of_several {
             letter(shown.index)
         } else {

@@ -1,6 +1,6 @@
 //! The latency section: quantiles as curves and as a table.
 
-use super::Shown;
+use super::PageRun;
 use super::markup::Markup;
 use crate::render::figures::Unit;
 use crate::render::times;
@@ -15,7 +15,7 @@ const COLUMNS: [(&str, &str, Unit); 7] = [
     ("samples", "samples", Unit::Count),
 ];
 
-pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn section(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "latency",
         "Latency by quantile",
@@ -36,7 +36,7 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-fn table(shown: &Shown<'_>, page: &mut Markup) {
+fn table(shown: &PageRun<'_>, page: &mut Markup) {
     page.raw("<p>An operation is done when ");
     page.text(&shown.run.latency.done);
     page.raw(".</p>\n");

@@ -2,7 +2,7 @@
 
 use tsb_core::ledger::{Counter, EQUATIONS};
 
-use super::Shown;
+use super::PageRun;
 use super::markup::Markup;
 use crate::render::figures::Unit;
 
@@ -19,7 +19,7 @@ const STAGES: [(Counter, &str); 6] = [
 /// Number of losses listed on the page; all are in the JSON.
 const SHOWN: usize = 20;
 
-pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn section(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "ledger",
         "Ledger",
@@ -33,7 +33,7 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-fn flow(shown: &Shown<'_>, page: &mut Markup) {
+fn flow(shown: &PageRun<'_>, page: &mut Markup) {
     let ledger = &shown.run.ledger.counts;
     let stages = STAGES.iter().filter(|(counter, _)| ledger.get(*counter).is_some());
     let most = stages
@@ -64,7 +64,7 @@ fn flow(shown: &Shown<'_>, page: &mut Markup) {
 }
 
 /// Lists the samples that left after a stage.
-fn branches(shown: &Shown<'_>, stage: Counter, page: &mut Markup) {
+fn branches(shown: &PageRun<'_>, stage: Counter, page: &mut Markup) {
     let ledger = &shown.run.ledger.counts;
     let is_stage = |counter: &Counter| STAGES.iter().any(|(stage, _)| stage == counter);
     let parts = EQUATIONS.iter().filter(|equation| equation.whole == stage);
@@ -111,7 +111,7 @@ const fn branch_meaning(counter: Counter) -> &'static str {
     }
 }
 
-fn findings(shown: &Shown<'_>, page: &mut Markup) {
+fn findings(shown: &PageRun<'_>, page: &mut Markup) {
     let ledger = &shown.run.ledger;
     let mut lines: Vec<String> = ledger
         .violated

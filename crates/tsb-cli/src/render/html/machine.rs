@@ -1,10 +1,10 @@
 //! The plan section, for repeating a run, and the machine section.
 
-use super::Shown;
+use super::PageRun;
 use super::markup::Markup;
 use crate::render::figures::{Figure, NOISE, Unit, figure};
 
-pub(super) fn plan(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn plan(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "plan",
         "Plan",
@@ -58,7 +58,7 @@ const FACTS: &[Figure] = &[
     ),
 ];
 
-pub(super) fn machine(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn machine(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "machine",
         "Machine",
@@ -75,7 +75,7 @@ pub(super) fn machine(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-fn words(shown: &Shown<'_>, page: &mut Markup) {
+fn words(shown: &PageRun<'_>, page: &mut Markup) {
     let machine = &shown.run.machine;
     let facts = [
         ("processor", machine.cpu.as_deref(), "The processor's own name."),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::Shown;
+use super::PageRun;
 use crate::render::figures::{Figure, Unit};
 use crate::render::names::letter;
 use tsb_run::foreign;
@@ -66,7 +66,7 @@ impl Markup {
     }
 
     /// Writes the heading of a run, if the page shows several.
-    pub(super) fn run_heading(&mut self, shown: &Shown<'_>) {
+    pub(super) fn run_heading(&mut self, shown: &PageRun<'_>) {
         if shown.is_one_of_several {
             let _ = write!(self.out, "<h3><span class=\"letter run-{}\">", shown.index % 6);
             self.text(&letter(shown.index));
@@ -77,7 +77,7 @@ impl Markup {
     }
 
     /// Writes the number at a JSON pointer of a run; a dash if it is absent.
-    pub(super) fn number(&mut self, shown: &Shown<'_>, at: &str, unit: Unit) {
+    pub(super) fn number(&mut self, shown: &PageRun<'_>, at: &str, unit: Unit) {
         let Some(value @ Value::Number(number)) = shown.json.pointer(at) else {
             self.raw("<span class=\"absent\">-</span>");
             return;
@@ -91,12 +91,12 @@ impl Markup {
     }
 
     /// Writes the number of a figure.
-    pub(super) fn figure(&mut self, shown: &Shown<'_>, figure: &Figure) {
+    pub(super) fn figure(&mut self, shown: &PageRun<'_>, figure: &Figure) {
         self.number(shown, figure.at, figure.unit);
     }
 
     /// Writes figures with their meanings; those that the run lacks are left out.
-    pub(super) fn figures(&mut self, shown: &Shown<'_>, figures: &[Figure]) {
+    pub(super) fn figures(&mut self, shown: &PageRun<'_>, figures: &[Figure]) {
         self.raw("<dl class=\"figures\">\n");
         for figure in figures.iter().filter(|figure| figure.of(shown.json).is_some()) {
             self.raw("<div>");
@@ -108,7 +108,7 @@ impl Markup {
     }
 
     /// Begins a table that may be wider than the page; `</table></div>` ends it.
-    pub(super) fn wide_table(&mut self, shown: &Shown<'_>, name: &str) {
+    pub(super) fn wide_table(&mut self, shown: &PageRun<'_>, name: &str) {
         let run = if shown.is_one_of_several {
             format!(", {}", letter(shown.index))
         } else {

@@ -1,10 +1,10 @@
 //! The plots over time: rate and staleness, heat map, resources.
 
-use super::Shown;
+use super::PageRun;
 use super::markup::Markup;
 use crate::render::figures::{Figure, RATE, STALENESS, Unit, figure};
 
-pub(super) fn rate_and_staleness(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn rate_and_staleness(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "rate",
         "Rate and staleness over time",
@@ -35,7 +35,7 @@ pub(super) fn rate_and_staleness(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-pub(super) fn heat_map(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn heat_map(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "heat",
         "Response time over time",
@@ -57,7 +57,7 @@ pub(super) fn heat_map(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-pub(super) fn resources(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn resources(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "resources",
         "CPU, memory and disk over time",
@@ -123,7 +123,7 @@ const USED: &[Figure] = &[
     ),
 ];
 
-fn processes(shown: &Shown<'_>, page: &mut Markup) {
+fn processes(shown: &PageRun<'_>, page: &mut Markup) {
     page.wide_table(shown, "processes");
     page.raw("<thead><tr><th scope=\"col\">process</th>");
     for column in USED {

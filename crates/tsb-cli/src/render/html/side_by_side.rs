@@ -3,14 +3,14 @@
 use serde_json::Value;
 use tsb_core::report::Run;
 
-use super::Shown;
+use super::PageRun;
 use super::markup::Markup;
 use super::verdict::class;
-use crate::render::compare::{Row, rows, unequal};
+use crate::render::compare::{ComparedFigure, rows, unequal};
 use crate::render::names::{letter, path};
-use crate::render::side_by_side::against;
+use crate::render::side_by_side::caveats;
 
-pub(super) fn section(shown: &[Shown<'_>], runs: &[Run], values: &[Value], page: &mut Markup) {
+pub(super) fn section(shown: &[PageRun<'_>], runs: &[Run], values: &[Value], page: &mut Markup) {
     page.section("side-by-side", "Side by side", "");
     who(shown, page);
     let unequal = unequal(runs);
@@ -29,7 +29,7 @@ pub(super) fn section(shown: &[Shown<'_>], runs: &[Run], values: &[Value], page:
 }
 
 /// Lists the runs and their verdicts, before any ratio.
-fn who(shown: &[Shown<'_>], page: &mut Markup) {
+fn who(shown: &[PageRun<'_>], page: &mut Markup) {
     page.raw("<ul class=\"who\">\n");
     for one in shown {
         let run = one.run;
@@ -42,9 +42,9 @@ fn who(shown: &[Shown<'_>], page: &mut Markup) {
         page.text(&format!("{}, {}. ", path(run), run.durability.level));
         page.raw(&format!("<strong class=\"status {}\">", class(run.verdict.status)));
         page.element("", &run.verdict.status.to_string(), "</strong>");
-        let against = against(run);
-        if !against.is_empty() {
-            page.element(": ", &against.join("; "), ".");
+        let caveats = caveats(run);
+        if !caveats.is_empty() {
+            page.element(": ", &caveats.join("; "), ".");
         }
         page.raw("</li>\n");
     }
@@ -76,7 +76,7 @@ fn table(values: &[Value], page: &mut Markup) {
     page.raw("</table></div>\n");
 }
 
-fn line(row: &Row, values: &[Value], page: &mut Markup) {
+fn line(row: &ComparedFigure, values: &[Value], page: &mut Markup) {
     page.element("<tr><th scope=\"row\">", row.figure.name, "</th>");
     for (index, value) in values.iter().enumerate() {
         page.raw("<td>");

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::Shown;
+use super::PageRun;
 use super::markup::Markup;
 use crate::render::figures::{COST, OFFERED, PROJECTION, SIZE, SIZE_SAMPLES};
 use tsb_run::units;
 
-pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn section(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "size",
         "Size and cost of a sample",
@@ -33,7 +33,7 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
 }
 
 /// Bits per sample at each stage, on one scale.
-fn bits(shown: &Shown<'_>, page: &mut Markup) {
+fn bits(shown: &PageRun<'_>, page: &mut Markup) {
     let bits_of = |at: &str| shown.json.pointer(at).and_then(Value::as_f64);
     let bars = [
         (
@@ -84,7 +84,7 @@ fn bits(shown: &Shown<'_>, page: &mut Markup) {
 }
 
 /// The size of the store by kind, as a bar and as figures.
-fn kinds(shown: &Shown<'_>, page: &mut Markup) {
+fn kinds(shown: &PageRun<'_>, page: &mut Markup) {
     if shown.run.size.is_none() {
         return;
     }
@@ -103,7 +103,7 @@ fn kinds(shown: &Shown<'_>, page: &mut Markup) {
     page.figures(shown, SIZE_SAMPLES);
 }
 
-fn projection(shown: &Shown<'_>, page: &mut Markup) {
+fn projection(shown: &PageRun<'_>, page: &mut Markup) {
     let cost = &shown.run.cost;
     if let Some(why) = &cost.projection_absent {
         page.element(

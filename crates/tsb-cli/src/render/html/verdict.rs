@@ -3,12 +3,12 @@
 use tsb_core::Durability;
 use tsb_core::verdict::Status;
 
-use super::Shown;
+use super::PageRun;
 use super::markup::Markup;
 use crate::render::figures::{Figure, PROJECTION, RATE, STALENESS, Unit};
 
 /// The first section of the page.
-pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn section(shown: &[PageRun<'_>], page: &mut Markup) {
     page.raw("<section id=\"verdict\" aria-label=\"Verdict\">\n");
     for run in shown {
         page.run_heading(run);
@@ -19,7 +19,7 @@ pub(super) fn section(shown: &[Shown<'_>], page: &mut Markup) {
     page.end_section();
 }
 
-fn one(shown: &Shown<'_>, page: &mut Markup) {
+fn one(shown: &PageRun<'_>, page: &mut Markup) {
     let verdict = &shown.run.verdict;
     page.raw(&format!("<div class=\"verdict {}\">\n", class(verdict.status)));
     page.element("<p class=\"word\">", &verdict.status.to_string(), "</p>\n");
@@ -71,7 +71,7 @@ const fn meaning(status: Status) -> &'static str {
 }
 
 /// The four headline figures.
-fn headline(shown: &Shown<'_>, page: &mut Markup) {
+fn headline(shown: &PageRun<'_>, page: &mut Markup) {
     let run = shown.run;
     page.raw("<dl class=\"headline\">\n");
     let level = run.durability.level;
@@ -131,7 +131,7 @@ fn headline(shown: &Shown<'_>, page: &mut Markup) {
     page.raw("</dl>\n");
 }
 
-fn card(shown: &Shown<'_>, name: &str, figure: &Figure, meaning: &str, page: &mut Markup) {
+fn card(shown: &PageRun<'_>, name: &str, figure: &Figure, meaning: &str, page: &mut Markup) {
     if figure.of(shown.json).is_none() {
         return;
     }
@@ -140,7 +140,7 @@ fn card(shown: &Shown<'_>, name: &str, figure: &Figure, meaning: &str, page: &mu
     page.element("</dd><dd class=\"meaning\">", meaning, "</dd></div>\n");
 }
 
-fn notes(shown: &Shown<'_>, page: &mut Markup) {
+fn notes(shown: &PageRun<'_>, page: &mut Markup) {
     if shown.run.notes.is_empty() {
         return;
     }
@@ -152,7 +152,7 @@ fn notes(shown: &Shown<'_>, page: &mut Markup) {
 }
 
 /// The durability of an acknowledgement, and how long samples waited for it.
-pub(super) fn durability(shown: &[Shown<'_>], page: &mut Markup) {
+pub(super) fn durability(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "durability",
         "Durability and loss window",

@@ -6,10 +6,10 @@ use std::path::Path;
 use tsb_core::report::experiment::Beyond;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
-use super::bed::Bed;
 use super::beyond;
-use super::way::{Kind, Tuning, Way};
-use super::{Tried, failed};
+use super::engine::{Engine, EngineKind, Tuning};
+use super::testbed::Testbed;
+use super::{Result, failed};
 
 /// Numbers of write threads.
 const THREADS: [usize; 3] = [1, 2, 4];
@@ -24,16 +24,16 @@ const TICK_NS: u64 = SECOND_NS / 4;
 
 /// Makes all measurements, for each server.
 pub(super) fn all(
-    servers: &[Kind],
-    bed: &mut Bed,
+    servers: &[EngineKind],
+    testbed: &mut Testbed,
     folder: &Path,
     clock: &MonotonicClock,
     is_quick: bool,
-) -> Tried<Vec<Beyond>> {
+) -> Result<Vec<Beyond>> {
     let mut found = Vec::new();
     for threads in THREADS {
         for &kind in servers {
-            found.push(drain(kind, threads, bed, folder, clock)?);
+            found.push(drain(kind, threads, testbed, folder, clock)?);
         }
     }
     // These last as long as they last, whatever the machine.
@@ -44,59 +44,65 @@ pub(super) fn all(
     };
     for &pace in paces {
         for &kind in servers {
-            found.push(feed(kind, pace, feed_s, bed, folder, clock)?);
+            found.push(feed(kind, pace, feed_s, testbed, folder, clock)?);
         }
     }
     Ok(found)
 }
 
-fn drain(kind: Kind, threads: usize, bed: &mut Bed, folder: &Path, clock: &MonotonicClock) -> Tried<Beyond> {
+fn drain(
+    kind: EngineKind,
+    threads: usize,
+    testbed: &mut Testbed,
+    folder: &Path,
+    clock: &MonotonicClock,
+) -> Result<Beyond> {
     let tuning = Tuning {
         threads,
         ..Tuning::default()
     };
-    let way = Way::start(kind, bed, folder, tuning)?;
-    let drain = beyond::drain(&way, &mut way.connect()?, bed, clock, DEPTH)?;
-    way.stop()?;
+    let engine = Engine::start(kind, testbed, folder, tuning)?;
+    let drain = beyond::drain(&engine, &mut engine.connect()?, testbed, clock, DEPTH)?;
+    engine.stop()?;
     Ok(Beyond::Threads { threads, drain })
 }
 
 /// Updates every file every 250 ms for `feed_s` seconds.
 fn feed(
-    kind: Kind,
+    kind: EngineKind,
     (timeout_s, jitter_s): (u64, u64),
     feed_s: u64,
-    bed: &mut Bed,
+    testbed: &mut Testbed,
     folder: &Path,
     clock: &MonotonicClock,
-) -> Tried<Beyond> {
+) -> Result<Beyond> {
     let tuning = Tuning {
         timeout_s,
         jitter_s,
         ..Tuning::default()
     };
-    let way = Way::start(kind, bed, folder, tuning)?;
-    let talk = |error: std::io::Error| failed("talk to", &way.socket, &error);
-    let mut speaker = way.connect()?;
+    let engine = Engine::start(kind, testbed, folder, tuning)?;
+    let talk = |error: std::io::Error| failed("talk to", &engine.socket, &error);
+    let mut client = engine.connect()?;
     let started = clock.now();
     let (mut ticks, mut queued_max) = (0, 0);
     let (mut before, mut written_max) = (0, 0);
     while clock.now() - started < feed_s * SECOND_NS {
-        beyond::fill(&mut speaker, &way, bed, 1)?;
+        beyond::fill(&mut client, &engine, testbed, 1)?;
         ticks += 1;
-        let counters = speaker.counters().map_err(talk)?;
+        let counters = client.counters().map_err(talk)?;
         queued_max = queued_max.max(counters.queued);
         written_max = written_max.max(counters.values - before);
         before = counters.values;
         clock.wait_until(started + ticks * TICK_NS);
     }
-    let fed = speaker.counters().map_err(talk)?;
+    let fed = client.counters().map_err(talk)?;
     let drain_started = clock.now();
-    speaker.ask(&["FLUSHALL"]).map_err(talk)?;
-    let all = speaker.await_written(ticks * bed.len() as u64).map_err(talk)?;
+    client.ask(&["FLUSHALL"]).map_err(talk)?;
+    let all = client.await_written(ticks * testbed.len() as u64).map_err(talk)?;
     let found = Beyond::Feed {
         way: kind.name().to_owned(),
-        files: bed.len(),
+        files: testbed.len(),
         seconds: feed_s,
         timeout_seconds: timeout_s,
         jitter_seconds: jitter_s,
@@ -106,6 +112,6 @@ fn feed(
         values_left: all.values - fed.values,
         drain_seconds: (clock.now() - drain_started) as f64 / 1e9,
     };
-    way.stop()?;
+    engine.stop()?;
     Ok(found)
 }

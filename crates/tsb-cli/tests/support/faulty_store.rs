@@ -36,12 +36,12 @@ pub(crate) trait Fault: fmt::Debug + Send + Sync + 'static {
 
 /// A store with a fault.
 #[derive(Debug)]
-pub(crate) struct Wrong<F> {
+pub(crate) struct FaultyStore<F> {
     inner: Arc<dyn Store>,
     pub(crate) fault: F,
 }
 
-impl<F: Fault> Wrong<F> {
+impl<F: Fault> FaultyStore<F> {
     /// Puts `fault` in front of `inner`.
     pub(crate) fn new(inner: impl Store, fault: F) -> Arc<Self> {
         let inner: Arc<dyn Store> = Arc::new(inner);
@@ -49,13 +49,13 @@ impl<F: Fault> Wrong<F> {
     }
 }
 
-impl<F: Fault> fmt::Display for Wrong<F> {
+impl<F: Fault> fmt::Display for FaultyStore<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "wrong({})", self.inner)
     }
 }
 
-impl<F: Fault> Store for Wrong<F> {
+impl<F: Fault> Store for FaultyStore<F> {
     fn capabilities(&self) -> Capabilities {
         self.fault.capabilities(&*self.inner)
     }

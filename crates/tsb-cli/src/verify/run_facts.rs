@@ -25,7 +25,7 @@ const READ_BACK: [Counter; 9] = [
 
 /// The source of the outcomes of the sent samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum OutcomeSource {
     /// The store itself, or a server through its client.
     Store,
     /// Our listener, which counts arrivals.
@@ -33,31 +33,31 @@ enum Told {
     /// Answers of a server that `tsb emit` sent to.
     Answers,
     /// No source: `tsb emit` sent over a wire without answers.
-    Nobody,
+    None,
 }
 
 /// The report of a run, as far as it is needed here.
 #[derive(Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct RunFacts<'a> {
     run: &'a Run,
-    told: Told,
+    source: OutcomeSource,
     exceptions: Option<&'a Exceptions>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> RunFacts<'a> {
     /// From the report of a run; `is_wire`: it used sockets.
     pub(super) fn of(run: &'a Run, is_wire: bool) -> Self {
         let is_counted = |counter| run.ledger.counts.get(counter).is_some();
         // The emitter alone does not know what a store took.
-        let told = match (is_counted(Counter::Accepted), is_wire) {
-            (true, true) => Told::Listener,
-            (true, false) => Told::Store,
-            (false, _) if is_counted(Counter::Confirmed) => Told::Answers,
-            (false, _) => Told::Nobody,
+        let source = match (is_counted(Counter::Accepted), is_wire) {
+            (true, true) => OutcomeSource::Listener,
+            (true, false) => OutcomeSource::Store,
+            (false, _) if is_counted(Counter::Confirmed) => OutcomeSource::Answers,
+            (false, _) => OutcomeSource::None,
         };
         Self {
             run,
-            told,
+            source,
             exceptions: run.exceptions.as_ref(),
         }
     }
@@ -70,7 +70,7 @@ impl<'a> Known<'a> {
     /// Operations of a kind. Behind a listener of ours, unanswered operations either arrived or
     /// are counted as lost.
     pub(super) fn operations(&self, kind: ExceptionKind) -> Vec<(u32, Range<u64>)> {
-        if self.told == Told::Listener && kind == ExceptionKind::Unknown {
+        if self.source == OutcomeSource::Listener && kind == ExceptionKind::Unknown {
             return Vec::new();
         }
         let operations = self.exceptions.map(|exceptions| exceptions.operations_of(kind));
@@ -98,7 +98,7 @@ impl<'a> Known<'a> {
     /// Whether any sample may be one that did not arrive: over a wire without answers, if the
     /// audit found missing or altered samples.
     pub(super) fn is_open_to_doubt(&self, audit: &Audit) -> bool {
-        self.told == Told::Nobody && audit.tally.missing + audit.tally.altered > 0
+        self.source == OutcomeSource::None && audit.tally.missing + audit.tally.altered > 0
     }
 
     /// The ledger of the run without the read-back counters.
@@ -113,15 +113,15 @@ impl<'a> Known<'a> {
             before.counts.set(counter, samples);
         }
         let counts = &mut before.counts;
-        match self.told {
-            Told::Store | Told::Listener => {}
-            Told::Answers => {
+        match self.source {
+            OutcomeSource::Store | OutcomeSource::Listener => {}
+            OutcomeSource::Answers => {
                 let [sent, confirmed, refused] =
                     [Counter::Sent, Counter::Confirmed, Counter::Refused].map(|counter| counts.count(counter));
                 counts.set(Counter::Received, sent).set(Counter::Rejected, refused);
                 counts.set(Counter::Accepted, confirmed);
             }
-            Told::Nobody => {
+            OutcomeSource::None => {
                 let (due, sent) = (counts.count(Counter::Due), self.handed_over());
                 counts.set(Counter::Shed, due.saturating_sub(sent));
                 counts.set(Counter::Sent, sent).set(Counter::Unknown, sent);
@@ -145,20 +145,20 @@ impl<'a> Known<'a> {
         let (nameless, operations_unnamed) = self.exceptions.map_or_else(
             || (self.refused_unnamed(), count(Counter::Shed)),
             |exceptions| {
-                let never_arrived = match self.told {
-                    Told::Nobody => 0,
+                let never_arrived = match self.source {
+                    OutcomeSource::None => 0,
                     _ => exceptions.never_arrived,
                 };
                 let nameless = never_arrived + exceptions.rejected_unnamed;
                 (nameless, exceptions.operations_unnamed)
             },
         );
-        let unknown = match self.told {
-            Told::Listener => 0,
-            Told::Store | Told::Answers => count(Counter::Unknown),
-            Told::Nobody => self.handed_over(),
+        let unknown = match self.source {
+            OutcomeSource::Listener => 0,
+            OutcomeSource::Store | OutcomeSource::Answers => count(Counter::Unknown),
+            OutcomeSource::None => self.handed_over(),
         };
-        let is_read_before = self.told == Told::Store && was_read;
+        let is_read_before = self.source == OutcomeSource::Store && was_read;
         Elsewhere {
             nameless,
             is_guess: self.exceptions.is_none(),
@@ -172,14 +172,14 @@ impl<'a> Known<'a> {
     /// ones.
     fn refused_unnamed(&self) -> u64 {
         let count = |counter| self.run.ledger.counts.count(counter);
-        match self.told {
-            Told::Store => count(Counter::Malformed) + count(Counter::Rejected),
-            Told::Listener => {
+        match self.source {
+            OutcomeSource::Store => count(Counter::Malformed) + count(Counter::Rejected),
+            OutcomeSource::Listener => {
                 let on_the_way = count(Counter::KernelDropped) + count(Counter::LostInTransport);
                 count(Counter::Malformed) + count(Counter::Rejected) + on_the_way
             }
-            Told::Answers => count(Counter::Refused),
-            Told::Nobody => 0,
+            OutcomeSource::Answers => count(Counter::Refused),
+            OutcomeSource::None => 0,
         }
     }
 
@@ -189,8 +189,8 @@ impl<'a> Known<'a> {
         let count = |counter| ledger.counts.count(counter);
         let (lost, on_the_way) = (count(Counter::Lost), count(Counter::LostInTransport));
         let not_sent = audit.sent.saturating_sub(count(Counter::Sent));
-        let unanswered = match self.told {
-            Told::Answers => count(Counter::Unknown),
+        let unanswered = match self.source {
+            OutcomeSource::Answers => count(Counter::Unknown),
             _ => 0,
         };
         if self.exceptions.is_none() && self.refused_unnamed() + unanswered + not_sent > 0 {
@@ -198,7 +198,7 @@ impl<'a> Known<'a> {
             ledger.lost_at_most = (missing > lost).then_some(missing);
             return;
         }
-        if self.told == Told::Nobody && on_the_way > 0 {
+        if self.source == OutcomeSource::None && on_the_way > 0 {
             // The server may have taken them, and lost them then.
             ledger.lost_at_most = Some(lost + on_the_way);
         }

@@ -1,7 +1,7 @@
 //! Servers of rrdcached's protocol, each a process behind a Unix socket, and one client.
 //!
 //! The real daemon is one, and ours is this very program: an example that is called with
-//! `serve` and what `Server::words` says runs [`serve`].
+//! `serve` and what `ServerConfig::words` says runs [`serve`].
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -22,7 +22,7 @@ pub const BATCH: usize = 1_000;
 
 /// Which server, and how it is started.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerConfig {
     /// For tables.
     pub name: String,
     /// The real daemon, or ours.
@@ -41,8 +41,8 @@ pub struct Server {
 
 /// A server that runs, and a client that is connected to it.
 #[derive(Debug)]
-pub struct Served {
-    /// As [`Server::name`].
+pub struct RunningServer {
+    /// As [`ServerConfig::name`].
     pub name: String,
     is_daemon: bool,
     child: Child,
@@ -107,7 +107,7 @@ fn sync_of(policy: &str) -> Option<SyncPolicy> {
     }
 }
 
-impl Server {
+impl ServerConfig {
     /// What our own program is called with.
     fn words(&self, socket: &Path) -> [PathBuf; 6] {
         let threads = self.threads.to_string();
@@ -137,7 +137,7 @@ impl Server {
 
     /// Starts it, and returns when it answers.
     #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
-    pub fn start(&self) -> Served {
+    pub fn start(&self) -> RunningServer {
         let [socket, journal, pid] = ["socket", "journal", "pid"].map(|what| self.place.with_extension(what));
         // What an earlier one left, if one did.
         let _ = std::fs::remove_file(&socket);
@@ -177,7 +177,7 @@ impl Server {
             }
             clock.wait_until(clock.now() + 5_000_000);
         };
-        Served {
+        RunningServer {
             name: self.name.clone(),
             is_daemon: self.is_daemon,
             process: Process::watch(child.id()).expect("a process"),
@@ -188,7 +188,7 @@ impl Server {
 }
 
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
-impl Served {
+impl RunningServer {
     /// CPU time that it has used so far, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         let usage = self.process.usage().expect("its usage");
@@ -201,12 +201,12 @@ impl Served {
     }
 
     /// Sends a command.
-    pub fn say(&mut self, text: &str) {
+    pub fn send(&mut self, text: &str) {
         self.client.send(text).expect("a listener");
     }
 
     /// The lines of one reply.
-    pub fn hear(&mut self) -> Vec<String> {
+    pub fn receive(&mut self) -> Vec<String> {
         let reply = self.client.reply().expect("a reply");
         assert!(reply.is_ok, "{}: {}", self.name, reply.text);
         reply.lines
@@ -215,9 +215,9 @@ impl Served {
     /// Updates as batches, all of which must succeed.
     pub fn batches(&mut self, texts: &[String]) {
         for text in texts {
-            self.say(text);
-            self.hear();
-            let errors = self.hear();
+            self.send(text);
+            self.receive();
+            let errors = self.receive();
             assert!(errors.is_empty(), "{}: {}", self.name, errors[0]);
         }
     }
@@ -230,8 +230,8 @@ impl Served {
     /// Has everything written, and returns when the counters say that `values` more values are.
     pub fn drain(&mut self, clock: &MonotonicClock, values: u64) {
         let before = self.written();
-        self.say("FLUSHALL\n");
-        self.hear();
+        self.send("FLUSHALL\n");
+        self.receive();
         while self.written() < before + values {
             clock.wait_until(clock.now() + 1_000_000);
         }
@@ -248,7 +248,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

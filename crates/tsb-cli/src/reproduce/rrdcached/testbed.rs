@@ -10,7 +10,7 @@ use rustix::fs::{Advice, fadvise, syncfs};
 use tsb_core::report::experiment::Resident;
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
 
-use super::{Tried, failed};
+use super::{Result, failed};
 
 /// Step, in seconds.
 pub(super) const STEP_S: i64 = 300;
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 500;
 
 /// The files under test, and what they must hold.
 #[derive(Debug)]
-pub(super) struct Bed {
+pub(super) struct Testbed {
     folder: PathBuf,
     layout: Arc<Layout>,
     made: usize,
@@ -29,11 +29,11 @@ pub(super) struct Bed {
     /// Time of the last update of every file, in seconds since the epoch.
     pub(super) at_s: i64,
     /// Number of the current pass; the values are a function of it.
-    pub(super) turn: u64,
+    pub(super) pass: u64,
 }
 
-impl Bed {
-    pub(super) fn new(folder: &Path) -> Tried<Self> {
+impl Testbed {
+    pub(super) fn new(folder: &Path) -> Result<Self> {
         let files = folder.join("files");
         std::fs::create_dir(&files).map_err(|error| failed("make", &files, &error))?;
         let sources = ["num", "sub"].map(|name| DataSource::new(name, DsKind::Gauge, 600));
@@ -47,7 +47,7 @@ impl Bed {
             made: 0,
             count: 0,
             at_s: START_S,
-            turn: 0,
+            pass: 0,
         })
     }
 
@@ -64,7 +64,7 @@ impl Bed {
     }
 
     /// Creates files until there are `count`, and uses the first `count` from now on.
-    pub(super) fn grow(&mut self, count: usize, mut progress: impl FnMut(usize)) -> Tried<()> {
+    pub(super) fn grow(&mut self, count: usize, mut progress: impl FnMut(usize)) -> Result<()> {
         for index in self.made..count {
             let path = self.path(index);
             let made = tsb_rrd::create(&path, &self.layout, START_S, index as u64);
@@ -84,29 +84,29 @@ impl Bed {
     }
 
     /// The update of a file in this pass.
-    pub(super) fn reading(&self, index: usize) -> String {
+    pub(super) fn update_text(&self, index: usize) -> String {
         let (num, sub) = self.values(index);
         format!("{}:{num}:{sub}", self.at_s)
     }
 
     fn values(&self, index: usize) -> (u64, u64) {
-        let bits = ((self.turn << 32) | index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bits = ((self.pass << 32) | index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let count = self.count.max(1) as u64;
         ((bits >> 40) % count, ((bits >> 20) & 0xf_ffff) % count)
     }
 
     /// Begins the next pass, `later_s` seconds later.
-    pub(super) fn turn(&mut self, later_s: i64) {
+    pub(super) fn begin_pass(&mut self, later_s: i64) {
         self.at_s += later_s;
-        self.turn += 1;
+        self.pass += 1;
     }
 
     /// Updates all files to a time early in a two-hour period, so that the next few steps end
     /// rows of the two finest archives only.
-    pub(super) fn align(&mut self) -> Tried<()> {
+    pub(super) fn align(&mut self) -> Result<()> {
         let hour_s = 24 * STEP_S;
         let next_s = (self.at_s.div_euclid(hour_s) + 1) * hour_s + STEP_S + 10;
-        self.turn(next_s - self.at_s);
+        self.begin_pass(next_s - self.at_s);
         let mut session = Session::default();
         for index in 0..self.count {
             self.update(index, &mut session)?;
@@ -115,22 +115,22 @@ impl Bed {
     }
 
     /// One direct update: open, lock, read, write and close, as librrd does.
-    pub(super) fn update(&self, index: usize, session: &mut Session) -> Tried<()> {
+    pub(super) fn update(&self, index: usize, session: &mut Session) -> Result<()> {
         let path = self.path(index);
         let updated = RrdFile::open_as(&path, &self.layout)
-            .and_then(|file| file.update_and_close(session, &[self.reading(index)]))
+            .and_then(|file| file.update_and_close(session, &[self.update_text(index)]))
             .and_then(|updated| updated.stopped.map_or(Ok(()), Err));
         updated.map_err(|error| failed("update", &path, &error))
     }
 
     /// Syncs the file system.
-    pub(super) fn sync(&self) -> Tried<()> {
+    pub(super) fn sync(&self) -> Result<()> {
         let synced = File::open(&self.folder).and_then(|folder| Ok(syncfs(&folder)?));
         synced.map_err(|error| failed("sync the file system of", &self.folder, &error))
     }
 
     /// Syncs, then drops the files from the page cache; names and inodes stay cached.
-    pub(super) fn chill(&self) -> Tried<()> {
+    pub(super) fn drop_from_page_cache(&self) -> Result<()> {
         self.sync()?;
         for index in 0..self.count {
             let path = self.path(index);
@@ -163,7 +163,7 @@ impl Bed {
     }
 
     /// Number of files that do not hold their last update.
-    pub(super) fn count_wrong(&self) -> Tried<u64> {
+    pub(super) fn count_wrong(&self) -> Result<u64> {
         let mut session = Session::default();
         let mut wrong = 0;
         for index in 0..self.count {

@@ -14,8 +14,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
-use super::board::Board;
 use super::openmetrics;
+use super::state::SharedState;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -26,25 +26,25 @@ const REQUEST_BYTES_MAX: usize = 8 << 10;
 const SERVICE_NS_MAX: u64 = 2 * SECOND_NS;
 
 /// Largest number of clients at a time.
-const GUESTS_MAX: usize = 256;
+const CLIENTS_MAX: usize = 256;
 
 /// Longest wait between two checks of deadlines, in nanoseconds.
-const SLICE_NS: i64 = 100_000_000;
+const POLL_NS: i64 = 100_000_000;
 
 /// Time limit for the connection that wakes the listener at the end.
-const STEP: Duration = Duration::from_millis(500);
+const WAKE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A running endpoint; dropping it stops it.
 #[derive(Debug)]
-pub struct Exposed {
+pub struct MetricsServer {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Exposed {
-    /// Serves `board` on `address`. An address that is not loopback needs `allow_remote`.
-    pub fn start(address: SocketAddr, allow_remote: bool, board: Arc<Board>) -> Result<Self, Failure> {
+impl MetricsServer {
+    /// Serves `shared` on `address`. An address that is not loopback needs `allow_remote`.
+    pub fn start(address: SocketAddr, allow_remote: bool, shared: Arc<SharedState>) -> Result<Self, Failure> {
         let failure = || Failure::usage(format!("cannot serve metrics on {address}"));
         if !address.ip().is_loopback() && !allow_remote {
             return Err(failure()
@@ -59,7 +59,7 @@ impl Exposed {
         listener
             .set_nonblocking(true)
             .map_err(|error| failure().because(&error))?;
-        let serve = move || Host::new(listener, board).serve(&over);
+        let serve = move || ServerThread::new(listener, shared).serve(&over);
         let thread = std::thread::Builder::new().name("tsb-expose".to_owned()).spawn(serve);
         let thread = thread.map_err(|error| Failure::new(Exit::Bug, "cannot serve metrics").because(&error))?;
         Ok(Self {
@@ -75,11 +75,11 @@ impl Exposed {
     }
 }
 
-impl Drop for Exposed {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // The listener waits for somebody: that is us.
-        let woken = TcpStream::connect_timeout(&self.address, STEP).is_ok();
+        // The listener polls until a client connects: this connection wakes it.
+        let woken = TcpStream::connect_timeout(&self.address, WAKE_TIMEOUT).is_ok();
         if let (true, Some(thread)) = (woken, self.thread.take()) {
             let _ = thread.join();
         }
@@ -87,19 +87,19 @@ impl Drop for Exposed {
 }
 
 /// The serving thread's state.
-struct Host {
+struct ServerThread {
     listener: TcpListener,
-    board: Arc<Board>,
+    shared: Arc<SharedState>,
     clock: MonotonicClock,
     /// Clients in order of arrival.
-    guests: Vec<Guest>,
+    clients: Vec<Client>,
     /// Set after a failed accept: the next poll leaves the listener out, so that the thread does
     /// not spin.
-    rests: bool,
+    skips_accept: bool,
 }
 
 /// A client.
-struct Guest {
+struct Client {
     connection: TcpStream,
     request: Vec<u8>,
     /// Empty until the request is complete.
@@ -108,58 +108,58 @@ struct Guest {
     until_ns: u64,
 }
 
-impl Host {
-    fn new(listener: TcpListener, board: Arc<Board>) -> Self {
+impl ServerThread {
+    fn new(listener: TcpListener, shared: Arc<SharedState>) -> Self {
         Self {
             listener,
-            board,
+            shared,
             clock: MonotonicClock::new(),
-            guests: Vec::new(),
-            rests: false,
+            clients: Vec::new(),
+            skips_accept: false,
         }
     }
 
     fn serve(mut self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Acquire) {
             let ready = self.wait();
-            let (now_ns, board) = (self.clock.now(), &self.board);
+            let (now_ns, shared) = (self.clock.now(), &self.shared);
             let mut index = 0;
-            self.guests.retain_mut(|guest| {
+            self.clients.retain_mut(|client| {
                 index += 1;
                 let is_ready = ready.get(index - 1).copied().unwrap_or_default();
-                (!is_ready || guest.go_on(board)) && now_ns < guest.until_ns
+                (!is_ready || client.advance(shared)) && now_ns < client.until_ns
             });
-            self.welcome();
+            self.accept_pending();
         }
     }
 
     /// Waits for I/O. Returns for each client whether it is ready.
     fn wait(&mut self) -> Vec<bool> {
-        let mut waits: Vec<PollFd<'_>> = self.guests.iter().map(Guest::waits_for).collect();
-        if !self.rests {
+        let mut waits: Vec<PollFd<'_>> = self.clients.iter().map(Client::waits_for).collect();
+        if !self.skips_accept {
             waits.push(PollFd::new(&self.listener, PollFlags::IN));
         }
-        let slice = Timespec {
+        let timeout = Timespec {
             tv_sec: 0,
-            tv_nsec: SLICE_NS,
+            tv_nsec: POLL_NS,
         };
         // An interrupted wait is a short one.
-        let _ = poll(&mut waits, Some(&slice));
-        let ready = waits.iter().take(self.guests.len());
+        let _ = poll(&mut waits, Some(&timeout));
+        let ready = waits.iter().take(self.clients.len());
         let ready = ready.map(|wait| !wait.revents().is_empty()).collect();
-        self.rests = false;
+        self.skips_accept = false;
         ready
     }
 
     /// Accepts all pending connections; beyond the bound, the oldest client is dropped.
-    fn welcome(&mut self) {
-        for _ in 0..GUESTS_MAX {
+    fn accept_pending(&mut self) {
+        for _ in 0..CLIENTS_MAX {
             match self.listener.accept() {
                 Ok((connection, _)) if connection.set_nonblocking(true).is_ok() => {
-                    if self.guests.len() == GUESTS_MAX {
-                        self.guests.remove(0);
+                    if self.clients.len() == CLIENTS_MAX {
+                        self.clients.remove(0);
                     }
-                    let mut guest = Guest {
+                    let mut client = Client {
                         connection,
                         request: Vec::new(),
                         answer: Vec::new(),
@@ -167,17 +167,17 @@ impl Host {
                         until_ns: self.clock.now() + SERVICE_NS_MAX,
                     };
                     // Most have sent their request already.
-                    if guest.go_on(&self.board) {
-                        self.guests.push(guest);
+                    if client.advance(&self.shared) {
+                        self.clients.push(client);
                     }
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => {
-                    // No file descriptor, perhaps: a guest has one.
-                    self.rests = true;
-                    if !self.guests.is_empty() {
-                        self.guests.remove(0);
+                    // No file descriptor, perhaps: a client has one.
+                    self.skips_accept = true;
+                    if !self.clients.is_empty() {
+                        self.clients.remove(0);
                     }
                     return;
                 }
@@ -186,7 +186,7 @@ impl Host {
     }
 }
 
-impl Guest {
+impl Client {
     fn waits_for(&self) -> PollFd<'_> {
         let flags = if self.answer.is_empty() {
             PollFlags::IN
@@ -197,8 +197,8 @@ impl Guest {
     }
 
     /// Reads and writes without blocking. Returns `false` when the client is finished.
-    fn go_on(&mut self, board: &Board) -> bool {
-        if self.answer.is_empty() && !self.listen(board) {
+    fn advance(&mut self, shared: &SharedState) -> bool {
+        if self.answer.is_empty() && !self.read_request(shared) {
             return false;
         }
         while self.written < self.answer.len() {
@@ -217,7 +217,7 @@ impl Guest {
 
     /// Reads the request, and builds the answer once its head is complete. Returns `false` when
     /// the client is finished.
-    fn listen(&mut self, board: &Board) -> bool {
+    fn read_request(&mut self, shared: &SharedState) -> bool {
         let mut part = [0_u8; 1024];
         loop {
             match self.connection.read(&mut part) {
@@ -229,7 +229,7 @@ impl Guest {
             }
             let is_whole = self.request.windows(4).any(|four| four == b"\r\n\r\n");
             if is_whole || self.request.len() > REQUEST_BYTES_MAX {
-                self.answer = answer(&self.request, board);
+                self.answer = answer(&self.request, shared);
                 return true;
             }
         }
@@ -237,7 +237,7 @@ impl Guest {
 }
 
 /// The answer to a request whose head is complete or too long.
-fn answer(request: &[u8], board: &Board) -> Vec<u8> {
+fn answer(request: &[u8], shared: &SharedState) -> Vec<u8> {
     let text = std::str::from_utf8(request).ok();
     let line = text
         .filter(|text| text.len() <= REQUEST_BYTES_MAX)
@@ -248,7 +248,7 @@ fn answer(request: &[u8], board: &Board) -> Vec<u8> {
     let mut words = line.split(' ');
     match (words.next(), words.next()) {
         (Some("GET"), Some("/metrics")) => {
-            let text = openmetrics::text(&board.snapshot(1));
+            let text = openmetrics::text(&shared.snapshot(1));
             reply("200 OK", openmetrics::CONTENT_TYPE, &text)
         }
         (Some("GET"), Some("/")) => reply("200 OK", "text/plain", "see /metrics\n"),
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn metrics_are_served_and_nonsense_is_refused() {
-        let exposed = Exposed::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
-        let address = exposed.address();
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
+        let address = server.address();
         let good = ask(address, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(
             good.starts_with("HTTP/1.1 200 OK\r\n") && good.ends_with("# EOF\n"),
@@ -295,31 +295,31 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_let_in_only_if_that_is_said() {
+    fn a_remote_address_needs_permission() {
         let address = "0.0.0.0:0".parse().unwrap();
-        let refused = Exposed::start(address, false, Arc::default()).unwrap_err();
+        let refused = MetricsServer::start(address, false, Arc::default()).unwrap_err();
         assert!(refused.to_string().contains("--expose-remote"));
     }
 
     #[test]
     fn an_endpoint_ends_when_it_is_dropped() {
-        let exposed = Exposed::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
-        let address = exposed.address();
-        drop(exposed);
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
+        let address = server.address();
+        drop(server);
         assert!(TcpListener::bind(address).is_ok());
     }
 
     /// Issue 15: clients were served one at a time, so that idle ones locked out the others.
     #[test]
-    fn idle_clients_hold_nobody_up() {
-        let exposed = Exposed::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
+    fn idle_clients_delay_no_other() {
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
         let mut idle = Vec::new();
-        for _ in 0..2 * GUESTS_MAX {
-            idle.push(TcpStream::connect(exposed.address()).unwrap());
+        for _ in 0..2 * CLIENTS_MAX {
+            idle.push(TcpStream::connect(server.address()).unwrap());
         }
         let clock = MonotonicClock::new();
         for _ in 0..10 {
-            assert!(ask(exposed.address(), b"GET /metrics HTTP/1.1\r\n\r\n").contains("# EOF"));
+            assert!(ask(server.address(), b"GET /metrics HTTP/1.1\r\n\r\n").contains("# EOF"));
         }
         // One at a time, the idle ones would have taken half a second each.
         assert!(clock.now() < 60 * SECOND_NS);

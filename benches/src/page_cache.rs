@@ -23,7 +23,7 @@ pub struct Resident {
 /// Syncs, then drops a set of files from the page cache; dirty pages could not be dropped. Names
 /// and inodes stay cached.
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
-pub fn chill(folder: &Path, count: usize) {
+pub fn evict(folder: &Path, count: usize) {
     let root = File::open(folder).expect("the folder");
     syncfs(&root).expect("a sync");
     for index in 0..count {
@@ -34,7 +34,7 @@ pub fn chill(folder: &Path, count: usize) {
 
 /// Reads a set of files into the page cache, as far as there is room.
 #[expect(clippy::expect_used, reason = "a benchmark may stop with a message")]
-pub fn warm(folder: &Path, count: usize) {
+pub fn load(folder: &Path, count: usize) {
     for index in 0..count {
         std::fs::read(path_of(folder, index)).expect("a file");
     }

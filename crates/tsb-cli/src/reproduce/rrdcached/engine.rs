@@ -10,9 +10,9 @@ use tsb_core::time::{Clock, MonotonicClock, SECOND_NS, process_cpu_ns, thread_cp
 use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCacheOptions};
 
-use super::bed::Bed;
-use super::speaker::Speaker;
-use super::{Tried, failed};
+use super::client::Client;
+use super::testbed::Testbed;
+use super::{Result, failed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -25,7 +25,8 @@ pub(super) struct Tuning {
     pub(super) timeout_s: u64,
     /// Random extra delay, at most this many seconds.
     pub(super) jitter_s: u64,
-    pub(super) journal: Journaled,
+    /// The sync policy of our journal; for the daemon, only whether it has one.
+    pub(super) journal: Option<SyncPolicy>,
 }
 
 impl Default for Tuning {
@@ -42,13 +43,13 @@ impl Default for Tuning {
 
 /// The kind of engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EngineKind {
     Direct,
     Ours,
     Daemon,
 }
 
-impl Kind {
+impl EngineKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -59,8 +60,8 @@ impl Kind {
 }
 
 /// A running engine.
-pub(super) struct Way {
-    pub(super) kind: Kind,
+pub(super) struct Engine {
+    pub(super) kind: EngineKind,
     pub(super) socket: PathBuf,
     server: Server,
     /// The process that writes the files.
@@ -73,9 +74,6 @@ enum Server {
     Daemon(Child),
 }
 
-/// The sync policy of our journal; for the daemon, only whether it has one.
-pub(super) type Journaled = Option<SyncPolicy>;
-
 /// Whether the real daemon is installed.
 pub(super) fn has_daemon() -> bool {
     let mut probe = Command::new("rrdcached");
@@ -83,16 +81,16 @@ pub(super) fn has_daemon() -> bool {
     silent.status().is_ok()
 }
 
-impl Way {
-    pub(super) fn start(kind: Kind, bed: &Bed, folder: &Path, tuning: Tuning) -> Tried<Self> {
+impl Engine {
+    pub(super) fn start(kind: EngineKind, testbed: &Testbed, folder: &Path, tuning: Tuning) -> Result<Self> {
         let socket = folder.join("socket");
         let _ = std::fs::remove_file(&socket);
         let journals = folder.join("journal");
         let _ = std::fs::remove_dir_all(&journals);
         let server = match kind {
-            Kind::Direct => Server::None,
-            Kind::Ours => ours(bed, &socket, tuning, journals)?,
-            Kind::Daemon => daemon(bed, folder, &socket, tuning, journals)?,
+            EngineKind::Direct => Server::None,
+            EngineKind::Ours => ours(testbed, &socket, tuning, journals)?,
+            EngineKind::Daemon => daemon(testbed, folder, &socket, tuning, journals)?,
         };
         let process = match &server {
             Server::Daemon(child) => Process::watch(child.id()),
@@ -106,8 +104,8 @@ impl Way {
         })
     }
 
-    pub(super) fn connect(&self) -> Tried<Speaker> {
-        Speaker::connect(&self.socket).map_err(|error| failed("connect to", &self.socket, &error))
+    pub(super) fn connect(&self) -> Result<Client> {
+        Client::connect(&self.socket).map_err(|error| failed("connect to", &self.socket, &error))
     }
 
     /// CPU time of the writing process or thread, in nanoseconds, without the client's.
@@ -129,7 +127,7 @@ impl Way {
         Some((usage.read_bytes?, usage.written_bytes?))
     }
 
-    pub(super) fn stop(self) -> Tried<()> {
+    pub(super) fn stop(self) -> Result<()> {
         match self.server {
             Server::None => Ok(()),
             Server::Ours(cache, listener, runtime) => {
@@ -150,7 +148,7 @@ impl Way {
     }
 }
 
-fn ours(bed: &Bed, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Server> {
+fn ours(testbed: &Testbed, socket: &Path, tuning: Tuning, journals: PathBuf) -> Result<Server> {
     let options = WriteCacheOptions {
         timeout_ns: tuning.timeout_s * SECOND_NS,
         jitter_ns: tuning.jitter_s * SECOND_NS,
@@ -160,12 +158,12 @@ fn ours(bed: &Bed, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Se
     };
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
     let cache = FileCache::open(
-        bed.folder(),
+        testbed.folder(),
         FileBounds::of_files(usize::MAX),
         &options,
         Arc::clone(&clock),
     );
-    let cache = Arc::new(cache.map_err(|error| failed("open a cache of", bed.folder(), &error))?);
+    let cache = Arc::new(cache.map_err(|error| failed("open a cache of", testbed.folder(), &error))?);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
     let options = ListenOptions {
@@ -178,14 +176,18 @@ fn ours(bed: &Bed, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Se
     Ok(Server::Ours(cache, Some(listener), runtime))
 }
 
-fn daemon(bed: &Bed, folder: &Path, socket: &Path, tuning: Tuning, journals: PathBuf) -> Tried<Server> {
+fn daemon(testbed: &Testbed, folder: &Path, socket: &Path, tuning: Tuning, journals: PathBuf) -> Result<Server> {
     let mut command = Command::new("rrdcached");
     let [threads, timeout, jitter] = [tuning.threads as u64, tuning.timeout_s, tuning.jitter_s].map(|n| n.to_string());
     command.args(["-g", "-w", &timeout, "-f", "7200", "-t", &threads, "-B"]);
     if tuning.jitter_s > 0 {
         command.args(["-z", &jitter]);
     }
-    command.arg("-b").arg(bed.folder()).arg("-p").arg(folder.join("pid"));
+    command
+        .arg("-b")
+        .arg(testbed.folder())
+        .arg("-p")
+        .arg(folder.join("pid"));
     command.arg("-l").arg(format!("unix:{}", socket.display()));
     if tuning.journal.is_some() {
         std::fs::create_dir_all(&journals).map_err(|error| failed("make", &journals, &error))?;

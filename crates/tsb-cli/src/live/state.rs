@@ -12,19 +12,19 @@ use tsb_run::foreign;
 use tsb_run::{Phase, Progress, Subject, Timed};
 
 /// Number of reporting intervals kept for the view: an hour at one per second.
-const SLICES_MAX: usize = 3_600;
+const INTERVALS_MAX: usize = 3_600;
 
 /// Number of messages kept for the view.
-const SAID_MAX: usize = 8;
+const MESSAGES_MAX: usize = 8;
 
 /// A histogram in coarse cells, of all operations since the run began.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct CoarseHistogram {
     counts: Vec<u64>,
     sum_ns: u128,
 }
 
-impl Default for Times {
+impl Default for CoarseHistogram {
     fn default() -> Self {
         Self {
             counts: vec![0; CELLS],
@@ -33,7 +33,7 @@ impl Default for Times {
     }
 }
 
-impl Times {
+impl CoarseHistogram {
     /// Adds the operations of an interval.
     pub fn add(&mut self, cells: &Cells) {
         for (cell, count) in cells.iter() {
@@ -88,7 +88,7 @@ impl Times {
 
 /// Everything that the view and the metrics show.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub struct LiveState {
     /// The facts that do not change.
     pub subject: Subject,
     /// The current phase.
@@ -104,32 +104,32 @@ pub struct State {
     /// Age of the stalest series at the last poll, in milliseconds.
     pub staleness_ms: Option<f64>,
     /// The newest reporting intervals, oldest first.
-    pub slices: VecDeque<Interval>,
+    pub intervals: VecDeque<Interval>,
     /// Due to done.
-    pub response: Times,
+    pub response: CoarseHistogram,
     /// Start until the receiver had read it, on a wire without answers.
-    pub delivery: Times,
+    pub delivery: CoarseHistogram,
     /// Start to done; where there is a delivery, from its end.
-    pub service: Times,
+    pub service: CoarseHistogram,
     /// Due to start.
-    pub lag: Times,
+    pub lag: CoarseHistogram,
     /// The last messages.
-    pub said: VecDeque<String>,
+    pub messages: VecDeque<String>,
     /// CPU time since sending began, in nanoseconds: this process, then those watched.
     pub cpu_ns: Vec<u64>,
 }
 
 /// The shared state.
 #[derive(Debug, Default)]
-pub struct Board(Mutex<State>);
+pub struct SharedState(Mutex<LiveState>);
 
-impl State {
+impl LiveState {
     /// Samples per second asked for now: by the plan, or by the newest interval if the rate
     /// varies; `None` for a closed loop.
     pub fn asked_per_second(&self) -> Option<f64> {
         let by_slice = || {
-            let newest = self.slices.back()?;
-            let before = self.slices.iter().rev().nth(1).map_or(0, |slice| slice.end_ns);
+            let newest = self.intervals.back()?;
+            let before = self.intervals.iter().rev().nth(1).map_or(0, |interval| interval.end_ns);
             let length_ns = newest.end_ns.saturating_sub(before).max(1);
             Some(newest.asked? as f64 * 1e9 / length_ns as f64)
         };
@@ -137,22 +137,22 @@ impl State {
     }
 }
 
-impl Board {
+impl SharedState {
     /// An empty state.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Locks the state. Hold it only as long as copying takes.
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, LiveState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A copy of the state with at most `slices` intervals.
-    pub fn snapshot(&self, slices: usize) -> State {
+    /// A copy of the state with at most `intervals` intervals.
+    pub fn snapshot(&self, intervals: usize) -> LiveState {
         let state = self.lock();
-        let newest = state.slices.len().saturating_sub(slices);
-        State {
+        let newest = state.intervals.len().saturating_sub(intervals);
+        LiveState {
             subject: state.subject.clone(),
             phase: state.phase,
             elapsed_ns: state.elapsed_ns,
@@ -160,12 +160,12 @@ impl Board {
             accepted: state.accepted,
             rejected: state.rejected,
             staleness_ms: state.staleness_ms,
-            slices: state.slices.range(newest..).cloned().collect(),
+            intervals: state.intervals.range(newest..).cloned().collect(),
             response: state.response.clone(),
             delivery: state.delivery.clone(),
             service: state.service.clone(),
             lag: state.lag.clone(),
-            said: state.said.clone(),
+            messages: state.messages.clone(),
             cpu_ns: state.cpu_ns.clone(),
         }
     }
@@ -173,11 +173,11 @@ impl Board {
     /// Resets the state for another run; messages are kept.
     pub fn begin(&self, subject: Subject) {
         let mut state = self.lock();
-        let said = std::mem::take(&mut state.said);
-        *state = State {
+        let messages = std::mem::take(&mut state.messages);
+        *state = LiveState {
             subject,
-            said,
-            ..State::default()
+            messages,
+            ..LiveState::default()
         };
     }
 
@@ -199,18 +199,18 @@ impl Board {
     /// Adds a message, escaped for the terminal.
     pub fn say(&self, text: &str) {
         let mut state = self.lock();
-        if state.said.len() == SAID_MAX {
-            state.said.pop_front();
+        if state.messages.len() == MESSAGES_MAX {
+            state.messages.pop_front();
         }
-        state.said.push_back(foreign::line(text).into_owned());
+        state.messages.push_back(foreign::line(text).into_owned());
     }
 
     /// Adds an interval with the latencies of its operations.
-    pub fn add(&self, slice: Interval, timed: &Timed) {
+    pub fn add(&self, interval: Interval, timed: &Timed) {
         let mut guard = self.lock();
         let state = &mut *guard;
         for (cells, times) in [
-            (&slice.response_cells, &mut state.response),
+            (&interval.response_cells, &mut state.response),
             (&timed.delivery, &mut state.delivery),
             (&timed.service, &mut state.service),
             (&timed.lag, &mut state.lag),
@@ -219,17 +219,17 @@ impl Board {
                 times.add(cells);
             }
         }
-        let used = std::iter::once(slice.cpu_ns).chain(slice.watched.iter().map(|other| other.cpu_ns));
+        let used = std::iter::once(interval.cpu_ns).chain(interval.watched.iter().map(|other| other.cpu_ns));
         let used: Vec<u64> = used.collect();
         let processes = used.len().max(state.cpu_ns.len());
         state.cpu_ns.resize(processes, 0);
         for (sum, used) in state.cpu_ns.iter_mut().zip(used) {
             *sum += used;
         }
-        if state.slices.len() == SLICES_MAX {
-            state.slices.pop_front();
+        if state.intervals.len() == INTERVALS_MAX {
+            state.intervals.pop_front();
         }
-        state.slices.push_back(slice);
+        state.intervals.push_back(interval);
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
         let mut histogram = Histogram::new();
         (1..=1_000u64).for_each(|value| histogram.record(value * 1_000));
         let cells = Cells::new(&histogram).unwrap();
-        let mut times = Times::default();
+        let mut times = CoarseHistogram::default();
         times.add(&cells);
         times.add(&cells);
         assert_eq!(times.count(), 2_000);
@@ -259,22 +259,25 @@ mod tests {
     }
 
     #[test]
-    fn a_board_keeps_a_bounded_past_and_begins_anew() {
-        let board = Board::new();
-        for index in 0..SLICES_MAX as u64 + 5 {
-            board.add(
+    fn a_state_keeps_a_bounded_past_and_begins_anew() {
+        let shared = SharedState::new();
+        for index in 0..INTERVALS_MAX as u64 + 5 {
+            shared.add(
                 Interval {
                     end_ns: index,
                     ..Interval::default()
                 },
                 &Timed::default(),
             );
-            board.say(&index.to_string());
+            shared.say(&index.to_string());
         }
-        let state = board.lock().clone();
-        assert_eq!((state.slices.len(), state.said.len()), (SLICES_MAX, SAID_MAX));
-        assert_eq!(state.slices.front().map(|slice| slice.end_ns), Some(5));
-        board.begin(Subject::default());
-        assert!(board.lock().slices.is_empty() && !board.lock().said.is_empty());
+        let state = shared.lock().clone();
+        assert_eq!(
+            (state.intervals.len(), state.messages.len()),
+            (INTERVALS_MAX, MESSAGES_MAX)
+        );
+        assert_eq!(state.intervals.front().map(|interval| interval.end_ns), Some(5));
+        shared.begin(Subject::default());
+        assert!(shared.lock().intervals.is_empty() && !shared.lock().messages.is_empty());
     }
 }

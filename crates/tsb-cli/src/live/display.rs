@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tsb_core::report::Interval;
 use tsb_run::{Controls, Message, Observer, Phase, Progress, Stops, Subject, Timed};
 
-use super::{Board, Exposed, Terminal, wants_view};
+use super::{MetricsServer, SharedState, Terminal, wants_view};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
@@ -14,15 +14,15 @@ use crate::say;
 
 /// The displays of a run; dropping it restores the terminal and stops the metrics.
 #[derive(Debug)]
-pub struct Shown {
-    observer: Arc<Watcher>,
+pub struct Display {
+    observer: Arc<DisplayObserver>,
     stops: Stops,
-    // Both read the board of the observer.
-    _exposed: Option<Exposed>,
+    // Both read the state of the observer.
+    _metrics_server: Option<MetricsServer>,
     _terminal: Option<Terminal>,
 }
 
-impl Shown {
+impl Display {
     /// Shows a run as `args` say: on the live view if there is a terminal, else as lines; and as
     /// metrics.
     ///
@@ -42,28 +42,29 @@ impl Shown {
 
     fn with_view(args: &RunArgs, signals: &Signals, has_view: bool) -> Result<Self, Failure> {
         let is_read = has_view || args.expose.is_some();
-        let board = is_read.then(|| Arc::new(Board::new()));
-        let drawn = board.as_ref().filter(|_| has_view);
-        let terminal = drawn.map(|board| Terminal::open(Arc::clone(board), signals.clone()));
+        let shared = is_read.then(|| Arc::new(SharedState::new()));
+        let drawn = shared.as_ref().filter(|_| has_view);
+        let terminal = drawn.map(|shared| Terminal::open(Arc::clone(shared), signals.clone()));
         let terminal = terminal.transpose()?;
-        let exposed = board.as_ref().zip(args.expose);
-        let exposed = exposed.map(|(board, address)| Exposed::start(address, args.expose_remote, Arc::clone(board)));
-        let exposed = exposed.transpose()?;
-        let observer = Arc::new(Watcher {
-            board,
+        let server = shared.as_ref().zip(args.expose);
+        let server =
+            server.map(|(shared, address)| MetricsServer::start(address, args.expose_remote, Arc::clone(shared)));
+        let server = server.transpose()?;
+        let observer = Arc::new(DisplayObserver {
+            shared,
             has_view,
             quiet: args.output.quiet,
         });
-        if let Some(exposed) = &exposed {
+        if let Some(server) = &server {
             observer.message(Message::Note(&format!(
                 "metrics on http://{}/metrics",
-                exposed.address()
+                server.address()
             )));
         }
         Ok(Self {
             observer,
             stops: signals.stops.clone(),
-            _exposed: exposed,
+            _metrics_server: server,
             _terminal: terminal,
         })
     }
@@ -79,43 +80,43 @@ impl Shown {
     }
 }
 
-/// Forwards the events of a run to the board or to stderr.
+/// Forwards the events of a run to the shared state or to stderr.
 #[derive(Debug)]
-struct Watcher {
-    board: Option<Arc<Board>>,
+struct DisplayObserver {
+    shared: Option<Arc<SharedState>>,
     has_view: bool,
     quiet: bool,
 }
 
-impl Observer for Watcher {
+impl Observer for DisplayObserver {
     fn begin(&self, subject: &Subject) {
-        if let Some(board) = &self.board {
-            board.begin(subject.clone());
+        if let Some(shared) = &self.shared {
+            shared.begin(subject.clone());
         }
     }
 
     fn phase(&self, phase: Phase) {
-        if let Some(board) = &self.board {
-            board.enter(phase);
+        if let Some(shared) = &self.shared {
+            shared.enter(phase);
         }
     }
 
     fn progress(&self, progress: &Progress) {
-        if let Some(board) = &self.board {
-            board.update(progress);
+        if let Some(shared) = &self.shared {
+            shared.update(progress);
         }
     }
 
     fn interval(&self, interval: &Interval, timed: &Timed) {
-        if let Some(board) = &self.board {
-            board.add(interval.clone(), timed);
+        if let Some(shared) = &self.shared {
+            shared.add(interval.clone(), timed);
         }
     }
 
     fn message(&self, message: Message<'_>) {
-        let view = self.board.as_ref().filter(|_| self.has_view);
+        let view = self.shared.as_ref().filter(|_| self.has_view);
         match (message, view) {
-            (Message::Note(text) | Message::Warning(text), Some(board)) => board.say(text),
+            (Message::Note(text) | Message::Warning(text), Some(shared)) => shared.say(text),
             (Message::Warning(text), None) => say::warning(text),
             (Message::Note(text) | Message::Progress(text), None) if !self.quiet => say::line(text),
             // The view draws it, or nobody wants to read it.

@@ -13,7 +13,7 @@ const VERIFIED: usize = 997;
 
 /// How batches lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum TickOrder {
     /// In id order.
     AsSent,
     /// In one of several random orders.
@@ -22,14 +22,14 @@ pub enum Order {
 
 /// Whose CPU time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum CpuClock {
     /// That of the writing thread.
     Thread,
     /// That of the process: of stores that have threads of their own.
     Process,
 }
 
-impl Clock {
+impl CpuClock {
     fn now(self) -> u64 {
         match self {
             Self::Thread => thread_cpu_ns(),
@@ -40,7 +40,7 @@ impl Clock {
 
 /// A batch that owns its columns, in the shape in which the workload made it.
 #[derive(Debug, Default)]
-struct Owned {
+struct OwnedBatch {
     range: Option<SeriesId>,
     one: Option<Timestamp>,
     ids: Vec<SeriesId>,
@@ -48,7 +48,7 @@ struct Owned {
     values: Vec<f64>,
 }
 
-impl Owned {
+impl OwnedBatch {
     fn copy(&mut self, batch: &Batch<'_>) {
         self.ids.clear();
         self.times.clear();
@@ -115,28 +115,28 @@ pub struct Cost {
 
 /// Writes ticks, timing only the store.
 #[derive(Debug)]
-pub struct Drive<'w> {
+pub struct StoreDriver<'w> {
     workload: &'w Workload,
     generator: tsb_core::workload::Generator<'w>,
-    clock: Clock,
-    order: Order,
+    clock: CpuClock,
+    order: TickOrder,
     orders: Vec<Vec<SeriesId>>,
-    batches: Vec<Owned>,
+    batches: Vec<OwnedBatch>,
     refused: Refusals,
     tick: u64,
 }
 
-impl<'w> Drive<'w> {
+impl<'w> StoreDriver<'w> {
     /// Begins at the first tick.
-    pub fn new(workload: &'w Workload, order: Order, clock: Clock) -> Self {
+    pub fn new(workload: &'w Workload, order: TickOrder, clock: CpuClock) -> Self {
         let mut batches = Vec::new();
-        batches.resize_with(workload.groups().len(), Owned::default);
+        batches.resize_with(workload.groups().len(), OwnedBatch::default);
         Self {
             workload,
             generator: workload.generator(0..workload.groups().len(), BASE),
             clock,
             order,
-            orders: if order == Order::Shuffled {
+            orders: if order == TickOrder::Shuffled {
                 orders(workload.catalog().len())
             } else {
                 Vec::new()
@@ -157,7 +157,7 @@ impl<'w> Drive<'w> {
         for _ in 0..ticks {
             for (group, owned) in self.batches.iter_mut().enumerate() {
                 owned.copy(&self.generator.operation(group, self.tick));
-                if self.order == Order::Shuffled {
+                if self.order == TickOrder::Shuffled {
                     owned.shuffle(&self.orders[self.tick as usize % self.orders.len()]);
                 }
             }

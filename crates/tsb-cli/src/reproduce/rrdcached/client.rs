@@ -10,18 +10,18 @@ use tsb_core::wire::rrdcached::command;
 use tsb_rrdcached::{Connection, Counters};
 
 /// Longer than any drain takes.
-const PATIENCE: Duration = Duration::from_mins(2);
+const WRITTEN_TIMEOUT: Duration = Duration::from_mins(2);
 /// Interval between two queries of the counters during a drain.
 const POLL_NS: u64 = 2_000_000;
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Speaker {
+pub(super) struct Client {
     connection: Connection,
     text: String,
 }
 
-impl Speaker {
+impl Client {
     /// Connects, retrying for 10 s while the server starts.
     pub(super) fn connect(socket: &Path) -> io::Result<Self> {
         let clock = MonotonicClock::new();
@@ -85,7 +85,7 @@ impl Speaker {
             if counters.queued == 0 && counters.values >= values {
                 return Ok(counters);
             }
-            if clock.now() > PATIENCE.as_nanos() as u64 {
+            if clock.now() > WRITTEN_TIMEOUT.as_nanos() as u64 {
                 let what = format!("{} of {values} values are written, and no more", counters.values);
                 return Err(io::Error::other(what));
             }

@@ -19,7 +19,7 @@ const RAMP: [u8; 9] = [24, 25, 31, 37, 72, 107, 143, 179, 221];
 const UPPER_HALF: &str = "\u{2580}";
 
 /// The heat map, newest column at the right.
-pub(super) struct Heat<'a> {
+pub(super) struct HeatMap<'a> {
     /// One or more reporting intervals per column.
     pub columns: &'a [Vec<&'a Cells>],
     /// Width of a column, in characters.
@@ -33,7 +33,7 @@ pub(super) const fn columns_in(width: u16) -> usize {
     width.saturating_sub(LABELS) as usize
 }
 
-impl Widget for Heat<'_> {
+impl Widget for HeatMap<'_> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let cells = || {
             self.columns
@@ -158,7 +158,7 @@ mod tests {
         let area = Rect::new(0, 0, 12, 2);
         let mut buffer = Buffer::empty(area);
         let columns = vec![vec![&old], vec![&new]];
-        let heat = Heat {
+        let heat = HeatMap {
             columns: &columns,
             wide: 1,
             is_by_column: true,
@@ -192,7 +192,7 @@ mod tests {
                 let area = Rect::new(0, 0, width, height);
                 let mut buffer = Buffer::empty(area);
                 let columns: Vec<Vec<&Cells>> = columns.iter().map(|cells| vec![cells]).collect();
-                let heat = Heat {
+                let heat = HeatMap {
                     columns: &columns,
                     wide: 1,
                     is_by_column: false,

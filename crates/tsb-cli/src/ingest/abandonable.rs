@@ -10,7 +10,7 @@ use crate::interrupt::Signals;
 use tsb_run::run::{Calls, Came, Over, Patience, Waiting};
 
 /// Calls `serve` on a thread of its own, and waits for its end within the limits of `patience`.
-pub(super) fn apart<T: Send + 'static>(
+pub(super) fn serve_abandonable<T: Send + 'static>(
     signals: &Signals,
     patience: Patience,
     calls: &Arc<Calls>,
@@ -37,13 +37,13 @@ pub(super) fn apart<T: Send + 'static>(
 }
 
 /// Why a store was abandoned.
-pub(super) struct GivenUp {
+pub(super) struct AbandonedStore {
     pub(super) why: String,
     /// Whether a stop was requested before.
     pub(super) is_stopped: bool,
 }
 
-impl GivenUp {
+impl AbandonedStore {
     /// Prints the reason, and returns the exit code.
     pub(super) fn exit(&self) -> Exit {
         crate::say::failure(format_args!("tsb: {}", self.why));
