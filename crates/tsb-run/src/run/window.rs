@@ -232,11 +232,8 @@ impl Drop for Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec;
     use tsb_core::schedule::{Group, Roster, Speed};
     use tsb_core::time::{ManualClock, SECOND_NS};
-    use tsb_core::{Batch, SeriesId, SeriesKey};
-    use tsb_stores::StoreExt;
     use tsb_stores::memory::{MemoryOptions, MemoryStore};
 
     /// One group of ten samples each second, up to a minute.
@@ -249,10 +246,11 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "sqlite")]
     #[test]
     fn a_wait_in_a_schedule_begins_when_the_operation_was_due() {
         let folder = tempfile::tempdir().unwrap();
-        let store = spec::open(&format!("sqlite:{}?commit=2h", folder.path().join("x.db").display())).unwrap();
+        let store = crate::spec::open(&format!("sqlite:{}?commit=2h", folder.path().join("x.db").display())).unwrap();
         let clock = Arc::new(ManualClock::new());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let start_ns = 7 * SECOND_NS;
@@ -282,11 +280,15 @@ mod tests {
         assert!(Window::of(&store, &clock, (0, Timestamp(0)), &paced(Pace::Fleet(Speed::NATURAL))).is_none());
     }
 
+    #[cfg(feature = "sqlite")]
     #[test]
     fn waits_run_from_the_due_time_to_the_commit() {
+        use tsb_core::{Batch, SeriesId, SeriesKey};
+        use tsb_stores::StoreExt;
+
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
-        let store = spec::open(&format!("sqlite:{}?commit=2h", path.display())).unwrap();
+        let store = crate::spec::open(&format!("sqlite:{}?commit=2h", path.display())).unwrap();
         store.define(&[(SeriesId(0), SeriesKey::new("a"))]).unwrap();
         let clock = Arc::new(ManualClock::new());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
