@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tsb_core::net::{
-    AnyListener, Carrier, Glance, IngestCpu, ListenOptions, ListenerReport, ListenerStats, NetError, Registry, Runtime,
-    Undefined,
+    AnyListener, Carrier, IngestCpu, ListenOptions, ListenerReport, ListenerStats, ListenerView, NetError, Registry,
+    Runtime, Undefined,
 };
 use tsb_core::report::Interval;
 use tsb_core::resource::Usage;
@@ -111,7 +111,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     for url in &args.listen {
         listeners.push(service.listen(url, args.allow_remote, &limits, &runtime)?);
     }
-    let glances: Vec<Glance> = listeners.iter().map(AnyListener::glance).collect();
+    let views: Vec<ListenerView> = listeners.iter().map(AnyListener::view).collect();
     let (started, base) = (service.clock.now(), service.clock.wall());
     let slices = Arc::new(Slices::begin(started));
     let calls = Arc::clone(&service.totals.calls);
@@ -132,7 +132,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     };
     let (served, given_up) = match came {
         Came::Back(served) => (served, None),
-        Came::Never(why) => (service.left_behind(&glances, started, &slices), Some(why)),
+        Came::Never(why) => (service.left_behind(&views, started, &slices), Some(why)),
     };
     let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
     let plan = plan(args, &limits, duration_ns, true);
@@ -326,12 +326,12 @@ impl Service {
     }
 
     /// The results that are known if a call into the store does not return.
-    fn left_behind(&self, glances: &[Glance], started: u64, slices: &Slices) -> Served {
+    fn left_behind(&self, views: &[ListenerView], started: u64, slices: &Slices) -> Served {
         // Its end may never come.
         std::mem::forget(self.store.leave());
         let (elapsed_ns, seen) = self.seen(started, slices);
         Served {
-            stats: glances.iter().map(Glance::stats).collect(),
+            stats: views.iter().map(ListenerView::stats).collect(),
             cpu: IngestCpu::default(),
             elapsed_ns,
             seen,

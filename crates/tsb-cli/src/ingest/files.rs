@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tsb_core::net::{Address, Glance, ListenOptions, Listener, ListenerStats, Runtime};
+use tsb_core::net::{Address, ListenOptions, Listener, ListenerStats, ListenerView, Runtime};
 use tsb_core::report::{DurabilityReport, Interval, Rate, Written};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::verdict::{Status, Verdict};
@@ -83,7 +83,7 @@ pub(super) fn command(
             &runtime,
         )?);
     }
-    let glances: Vec<Glance> = listeners.iter().map(Listener::glance).collect();
+    let views: Vec<ListenerView> = listeners.iter().map(Listener::view).collect();
     let started = clock.now();
     let calls = Arc::<Calls>::default();
     let came = {
@@ -123,7 +123,7 @@ pub(super) fn command(
         Came::Never(why) => {
             let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
             let given_up = GivenUp { why, is_stopped };
-            report_left_behind(plan, cache, &glances, clock.now() - started, &given_up, &outputs)
+            report_left_behind(plan, cache, &views, clock.now() - started, &given_up, &outputs)
         }
     }
 }
@@ -168,12 +168,12 @@ fn report(plan: IngestPlan, cache: &FileCache, served: Served, outputs: &Outputs
 fn report_left_behind(
     plan: IngestPlan,
     cache: Arc<FileCache>,
-    glances: &[Glance],
+    views: &[ListenerView],
     elapsed_ns: u64,
     given_up: &GivenUp,
     outputs: &Outputs,
 ) -> Result<Exit, Failure> {
-    let listeners: Vec<ListenerStats> = glances.iter().map(Glance::stats).collect();
+    let listeners: Vec<ListenerStats> = views.iter().map(ListenerView::stats).collect();
     let (asked, seen) = (plan.clone(), listeners.clone());
     let known = at_once(move || {
         let known = (result(asked, Some(&cache), seen, elapsed_ns), text(&cache, elapsed_ns));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tsb_core::latency::{Histogram, Interval, Recording, Timeline};
-use tsb_core::net::{AnyListener, Glance, ListenerReport, ListenerStats, Timing};
+use tsb_core::net::{AnyListener, ListenerReport, ListenerStats, ListenerView, Timing};
 use tsb_core::time::{Clock, SECOND_NS};
 
 /// What a watcher sees of a listener while the pass goes on.
@@ -13,7 +13,7 @@ pub struct Watch {
     listener: Mutex<Option<AnyListener>>,
     /// The same listener as long as it is there, for those who only look: it may take long to
     /// stop.
-    glance: Mutex<Option<Glance>>,
+    view: Mutex<Option<ListenerView>>,
     timings: Mutex<Timings>,
     /// What the listener had counted and not handed over when it was stopped.
     turned_away: AtomicU64,
@@ -90,20 +90,20 @@ impl Watch {
     /// Ends an interval at `now`: what was timed since the last call are its histograms.
     /// Returns the times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<Timing> {
-        let glance = self.glance()?;
+        let view = self.view()?;
         let mut timing = Timing::new();
-        glance.drain_timing(&mut timing);
+        view.drain_timing(&mut timing);
         self.add(&timing, now_ns);
         Some(timing)
     }
 
-    fn glance(&self) -> Option<Glance> {
-        lock(&self.glance).clone()
+    fn view(&self) -> Option<ListenerView> {
+        lock(&self.view).clone()
     }
 
     /// What the listener has counted, while it is there.
     pub(super) fn stats(&self) -> Option<ListenerStats> {
-        self.glance().map(|glance| glance.stats())
+        self.view().map(|view| view.stats())
     }
 
     /// Samples that the listener has counted and not handed over to the store, so far.
@@ -116,7 +116,7 @@ impl Watch {
 
     /// A listener takes what is sent from now on.
     pub(super) fn begin(&self, listener: AnyListener) {
-        *lock(&self.glance) = Some(listener.glance());
+        *lock(&self.view) = Some(listener.view());
         *lock(&self.listener) = Some(listener);
     }
 
@@ -135,7 +135,7 @@ impl Watch {
         let listener = lock(&self.listener).take()?;
         let report = listener.stop();
         self.turned_away.store(of_stats(&report.stats), Ordering::Release);
-        *lock(&self.glance) = None;
+        *lock(&self.view) = None;
         self.add(&report.timing, clock.now());
         Some(report)
     }
