@@ -27,8 +27,8 @@ use crate::{interrupt, say};
 use tsb_run::ends::{EmitReport, EndLatency, SentDatagrams};
 use tsb_run::journal::{Followed, Follower};
 use tsb_run::run::{
-    Driven, Pass, Rejects, Seen, SinkTotals, Stage, Watch, check_asked, excepted, fingerprint, header_of_emit, issued,
-    missing, missing_note, offered, progress, way_of_emit, with_latencies, write_hdr_log,
+    Driven, Observations, Pass, Rejects, SinkTotals, Stage, Watch, acceptance_of_emit, check_asked, excepted,
+    fingerprint, header_of_emit, issued, missing, missing_note, offered, progress, with_latencies, write_hdr_log,
 };
 use tsb_run::{foreign, units};
 
@@ -86,7 +86,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
 struct Sent {
     base: Timestamp,
     driven: Driven,
-    seen: Seen,
+    seen: Observations,
 }
 
 /// Sends the workload, and writes the journal if there is one.
@@ -111,7 +111,7 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Contro
         sockets: &controls.sockets,
     };
     let followed = Followed {
-        way: way_of_emit(endpoint.transport),
+        acceptance: acceptance_of_emit(endpoint.transport),
         clock: &*stage.clock,
         start_ns,
         live: &live,

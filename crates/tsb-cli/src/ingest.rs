@@ -24,9 +24,9 @@ use crate::failure::Failure;
 use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
 use crate::{credentials, interrupt};
-use tsb_run::damage::Told;
+use tsb_run::damage::ReportedDamage;
 use tsb_run::ends::IngestPlan;
-use tsb_run::run::{Came, Guarded, Rejects, Route, Seen, SinkTotals, StoreSink, Writer};
+use tsb_run::run::{GuardedStore, Observations, Rejects, Route, SinkTotals, StoreSink, WaitOutcome, Writer};
 use tsb_run::units;
 
 mod apart;
@@ -40,7 +40,7 @@ use watch::{Slices, Watched, Watching, refuse_remote, watch};
 /// The state that the listeners of one command share.
 struct Service {
     /// The store, guarded so that a stuck call can be abandoned.
-    store: Arc<Guarded>,
+    store: Arc<GuardedStore>,
     /// The same store without the guard, for the path of a sample.
     raw: Arc<dyn Store>,
     registry: Arc<Registry>,
@@ -82,7 +82,7 @@ struct Served {
     stats: Vec<ListenerStats>,
     cpu: IngestCpu,
     elapsed_ns: u64,
-    seen: Seen,
+    seen: Observations,
     closed: tsb_stores::Result<()>,
 }
 
@@ -90,20 +90,20 @@ struct Served {
 pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     crate::plan::no_effect::check_ingest(args)?;
     let limits = limits(args)?;
-    let patience = crate::run::patience(args.store_timeout.as_deref())?;
+    let store_timeouts = crate::run::store_timeouts(args.store_timeout.as_deref())?;
     let duration_ns = args.duration.as_deref().map(|text| {
         let read = units::parse_duration(text);
         read.map_err(|why| Failure::usage(format!("cannot read --duration {text}")).because_of(why))
     });
     let duration_ns = duration_ns.transpose()?;
     if args.listen.iter().any(files::is_for) {
-        return files::command(args, &limits, patience, duration_ns);
+        return files::command(args, &limits, store_timeouts, duration_ns);
     }
     let outputs = Outputs::open(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
     let signals = interrupt::signals();
     let service = Arc::new(Service::open(args, &limits)?);
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell(&*service.store, crate::say::warning);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
@@ -118,7 +118,7 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     let came = {
         let (service, watching) = (Arc::clone(&service), Watching::of(args, duration_ns));
         let slices = Arc::clone(&slices);
-        apart(&signals, patience, &calls, move |stop, over| {
+        apart(&signals, store_timeouts, &calls, move |stop, over| {
             let fed = Fed {
                 service: &service,
                 listeners: &listeners,
@@ -131,8 +131,8 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         })?
     };
     let (served, given_up) = match came {
-        Came::Back(served) => (served, None),
-        Came::Never(why) => (service.left_behind(&views, started, &slices), Some(why)),
+        WaitOutcome::Returned(served) => (served, None),
+        WaitOutcome::Abandoned(why) => (service.left_behind(&views, started, &slices), Some(why)),
     };
     let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
     let plan = plan(args, &limits, duration_ns, true);
@@ -151,7 +151,7 @@ fn plan(args: &IngestArgs, limits: &Limits, duration_ns: Option<u64>, has_series
         max_name_bytes: has_series.then_some(limits.max_name_bytes),
         max_connections: limits.listen.max_connections as u64,
         allow_remote: args.allow_remote,
-        // `patience` has refused what is no duration.
+        // `store_timeouts` has refused what is no duration.
         store_timeout_ns: args
             .store_timeout
             .as_deref()
@@ -256,7 +256,7 @@ impl Service {
         let raw: Arc<dyn Store> = Arc::from(store);
         let totals = Arc::new(SinkTotals::default());
         let broken = |said| Failure::new(Exit::Bug, "cannot use the store").because_of(format!("it {said}"));
-        let store = Arc::new(Guarded::new(&raw, &totals.calls).map_err(broken)?);
+        let store = Arc::new(GuardedStore::new(&raw, &totals.calls).map_err(broken)?);
         let defined = Arc::clone(&store);
         let define = move |id: SeriesId, key: &SeriesKey| {
             defined.define(&[(id, key.clone())]).map_err(|error| undefined(&error))
@@ -307,7 +307,7 @@ impl Service {
     }
 
     /// Stops the listeners and closes the store.
-    fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut Told, slices: &Slices) -> Served {
+    fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut ReportedDamage, slices: &Slices) -> Served {
         let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
         let mut cpu = IngestCpu::default();
         for report in &reports {
@@ -340,10 +340,10 @@ impl Service {
     }
 
     /// Length of listening in nanoseconds, and the observations.
-    fn seen(&self, started: u64, slices: &Slices) -> (u64, Seen) {
+    fn seen(&self, started: u64, slices: &Slices) -> (u64, Observations) {
         let now = self.clock.now();
         let (intervals, resources) = slices.end(now, self.totals.accepted.load(Ordering::Relaxed));
-        (now - started, Seen { intervals, resources })
+        (now - started, Observations { intervals, resources })
     }
 
     /// Writes the report, and returns the first failure.

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use tsb_core::report::Run;
 
 use crate::journal::Journal;
-use crate::observer::{Message, Nobody, Observer, Phase};
-use crate::run::Patience;
+use crate::observer::{Message, NullObserver, Observer, Phase};
+use crate::run::StoreTimeouts;
 
 /// Starts a relay between emitter and listener: receives the listener's address and returns the
 /// address to connect to.
@@ -34,7 +34,7 @@ pub struct Controls {
     /// Ends the run early.
     pub stops: Stops,
     /// Time limits for calls into the store, after a stop and at the end.
-    pub patience: Patience,
+    pub store_timeouts: StoreTimeouts,
     /// Receives the run's phases, intervals and messages.
     pub observer: Arc<dyn Observer>,
     /// A relay on the wire: a network emulator, or a receiver under test.
@@ -55,8 +55,8 @@ impl Default for Controls {
     fn default() -> Self {
         Self {
             stops: Stops::default(),
-            patience: Patience::default(),
-            observer: Arc::new(Nobody),
+            store_timeouts: StoreTimeouts::default(),
+            observer: Arc::new(NullObserver),
             between: None,
             labels: Vec::new(),
             provisional: None,
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Controls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Controls")
             .field("stops", &self.stops)
-            .field("patience", &self.patience)
+            .field("store_timeouts", &self.store_timeouts)
             .field("labels", &self.labels)
             .finish_non_exhaustive()
     }

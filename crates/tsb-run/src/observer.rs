@@ -9,7 +9,7 @@ use tsb_core::report::Interval;
 /// the emitting path, possibly several at once; the run waits for each call to return.
 pub trait Observer: Send + Sync {
     /// The run of a store begins.
-    fn begin(&self, subject: &Subject) {
+    fn begin(&self, subject: &RunInfo) {
         let _ = subject;
     }
 
@@ -36,9 +36,9 @@ pub trait Observer: Send + Sync {
 
 /// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NullObserver;
 
-impl Observer for Nobody {}
+impl Observer for NullObserver {}
 
 /// A message for the user who watches a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Phase {
 
 /// Facts that do not change during a run.
 #[derive(Clone, Debug, Default)]
-pub struct Subject {
+pub struct RunInfo {
     /// The store, as it names itself.
     pub store: String,
     /// `inproc`, `tcp`, with the protocol where there is one.

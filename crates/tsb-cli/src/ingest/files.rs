@@ -25,9 +25,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{Outputs, first_failure};
-use tsb_run::damage::Told;
+use tsb_run::damage::ReportedDamage;
 use tsb_run::ends::{CachedCounts, CachedFiles, CachedLedger, Commands, FilesReport, IngestPlan};
-use tsb_run::run::{Calls, Came, Patience, at_once};
+use tsb_run::run::{Calls, StoreTimeouts, WaitOutcome, at_once};
 use tsb_run::units;
 
 const SCHEME: &str = "rrdcached+";
@@ -53,7 +53,7 @@ struct Served {
 pub(super) fn command(
     args: &IngestArgs,
     limits: &Limits,
-    patience: Patience,
+    store_timeouts: StoreTimeouts,
     duration_ns: Option<u64>,
 ) -> Result<Exit, Failure> {
     check(args)?;
@@ -68,7 +68,7 @@ pub(super) fn command(
         error => Failure::opening(&args.store, &error),
     })?;
     let cache = Arc::new(cache);
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell_list(cache.damage(), crate::say::warning);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
@@ -89,7 +89,7 @@ pub(super) fn command(
     let came = {
         let (cache, clock, watching) = (Arc::clone(&cache), Arc::clone(&clock), Watching::of(args, duration_ns));
         let made = Arc::clone(&calls);
-        apart(&signals, patience, &calls, move |stop, over| {
+        apart(&signals, store_timeouts, &calls, move |stop, over| {
             let fed = Fed {
                 cache: &cache,
                 listeners: &listeners,
@@ -119,8 +119,8 @@ pub(super) fn command(
     };
     let plan = plan(args, limits, duration_ns, false);
     match came {
-        Came::Back(served) => report(plan, &cache, served, &outputs),
-        Came::Never(why) => {
+        WaitOutcome::Returned(served) => report(plan, &cache, served, &outputs),
+        WaitOutcome::Abandoned(why) => {
             let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
             let given_up = GivenUp { why, is_stopped };
             report_left_behind(plan, cache, &views, clock.now() - started, &given_up, &outputs)

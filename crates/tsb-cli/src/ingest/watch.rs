@@ -13,8 +13,8 @@ use tsb_stores::Damage;
 
 use crate::args::IngestArgs;
 use crate::failure::Failure;
-use tsb_run::damage::Told;
-use tsb_run::run::{Counted, Slicing};
+use tsb_run::damage::ReportedDamage;
+use tsb_run::run::{IntervalRecorder, SampleCounters};
 use tsb_run::units;
 
 /// Interval between two checks whether listening is over, unless the thread is unparked.
@@ -62,12 +62,12 @@ pub(super) trait Watched {
 }
 
 /// The reporting intervals of the listeners. They outlive the thread that serves.
-pub(super) struct Slices(Mutex<Option<Slicing>>);
+pub(super) struct Slices(Mutex<Option<IntervalRecorder>>);
 
 impl Slices {
     /// Intervals from `started` on.
     pub(super) fn begin(started: u64) -> Self {
-        Self(Mutex::new(Some(Slicing::new(started, SLICE_NS, &[]))))
+        Self(Mutex::new(Some(IntervalRecorder::new(started, SLICE_NS, &[]))))
     }
 
     /// Ends the current interval if its time is over.
@@ -75,7 +75,7 @@ impl Slices {
         let mut slices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slices) = slices.as_mut().filter(|slices| now >= slices.end_ns()) {
             let accepted = watched.accepted();
-            let slice = slices.cut(now, Counted { sent: 0, accepted });
+            let slice = slices.cut(now, SampleCounters { sent: 0, accepted });
             slices.push(now, slice);
         }
     }
@@ -84,7 +84,7 @@ impl Slices {
     pub(super) fn end(&self, now: u64, accepted: u64) -> (Vec<Interval>, Vec<Usage>) {
         let slices = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         slices.map_or_else(Default::default, |mut slices| {
-            let rest = slices.cut(now, Counted { sent: 0, accepted });
+            let rest = slices.cut(now, SampleCounters { sent: 0, accepted });
             slices.finish(now, rest)
         })
     }
@@ -97,7 +97,7 @@ pub(super) fn watch(
     watching: &Watching,
     clock: &dyn Clock,
     stop: &AtomicBool,
-    told: &mut Told,
+    told: &mut ReportedDamage,
     slices: &Slices,
 ) {
     let duration_ns = watching.duration_ns;
@@ -173,7 +173,7 @@ mod tests {
             once: false,
             quiet: true,
         };
-        let (clock, mut told) = (MonotonicClock::new(), Told::default());
+        let (clock, mut told) = (MonotonicClock::new(), ReportedDamage::default());
         let slices = Slices::begin(clock.now());
         watch(&Nothing, &watching, &clock, stop, &mut told, &slices);
     }

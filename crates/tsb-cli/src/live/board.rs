@@ -9,7 +9,7 @@ use tsb_core::latency::{CELLS, Cells, cell_highest};
 use tsb_core::report::Interval;
 
 use tsb_run::foreign;
-use tsb_run::{Phase, Progress, Subject, Timed};
+use tsb_run::{Phase, Progress, RunInfo, Timed};
 
 /// Number of reporting intervals kept for the view: an hour at one per second.
 const SLICES_MAX: usize = 3_600;
@@ -90,7 +90,7 @@ impl Times {
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// The facts that do not change.
-    pub subject: Subject,
+    pub subject: RunInfo,
     /// The current phase.
     pub phase: Phase,
     /// Time since sending began, in nanoseconds.
@@ -171,7 +171,7 @@ impl Board {
     }
 
     /// Resets the state for another run; messages are kept.
-    pub fn begin(&self, subject: Subject) {
+    pub fn begin(&self, subject: RunInfo) {
         let mut state = self.lock();
         let said = std::mem::take(&mut state.said);
         *state = State {
@@ -274,7 +274,7 @@ mod tests {
         let state = board.lock().clone();
         assert_eq!((state.slices.len(), state.said.len()), (SLICES_MAX, SAID_MAX));
         assert_eq!(state.slices.front().map(|slice| slice.end_ns), Some(5));
-        board.begin(Subject::default());
+        board.begin(RunInfo::default());
         assert!(board.lock().slices.is_empty() && !board.lock().said.is_empty());
     }
 }

@@ -183,14 +183,14 @@ mod tests {
 
     use super::*;
     use crate::live::Board;
-    use tsb_run::{Subject, Timed};
+    use tsb_run::{RunInfo, Timed};
 
     #[test]
     fn the_text_is_what_the_format_asks_for() {
         let board = Board::new();
-        board.begin(Subject {
+        board.begin(RunInfo {
             store: "a \"b\"\n\\".to_owned(),
-            ..Subject::default()
+            ..RunInfo::default()
         });
         let mut histogram = Histogram::new();
         for value in [500, 2_000, 3_000_000] {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tsb_core::report::Interval;
-use tsb_run::{Controls, Message, Observer, Phase, Progress, Stops, Subject, Timed};
+use tsb_run::{Controls, Message, Observer, Phase, Progress, RunInfo, Stops, Timed};
 
 use super::{Board, Exposed, Terminal, wants_view};
 use crate::args::RunArgs;
@@ -88,7 +88,7 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn begin(&self, subject: &Subject) {
+    fn begin(&self, subject: &RunInfo) {
         if let Some(board) = &self.board {
             board.begin(subject.clone());
         }

@@ -14,14 +14,14 @@ use tsb_core::report::{
 use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
 
-use super::cost::{Spent, bytes_of_each, unexplained};
+use super::cost::{CpuByPart, bytes_of_each, unexplained};
 use super::judge;
-use super::ledger::{Sides, done_means};
+use super::ledger::{LedgerInputs, done_means};
 use super::missing::{missing, missing_note};
 use super::path::Wire;
 use super::results::{Performed, ReadBack};
 use super::stage::Stage;
-use super::{peak, recorded, slices};
+use super::{interval_latencies, peak, recorded};
 use crate::audit::Audit;
 
 /// The inputs of a report.
@@ -60,8 +60,8 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (stage, performed) = (parts.stage, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
-    let sides = sides(stage, performed, parts.audit());
-    let ledger = sides.ledger();
+    let ledger_inputs = ledger_inputs(stage, performed, parts.audit());
+    let ledger = ledger_inputs.ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
     let verdict = judge::verdict(parts, &ledger, &rate);
@@ -109,19 +109,23 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         cost,
         size: performed.stats.as_ref().filter(|_| capabilities.query).map(size),
         offered: offered(stage, &performed.driven.issued),
-        intervals: slices::with_latencies(&performed.observed.intervals, driven),
+        intervals: interval_latencies::with_latencies(&performed.observed.intervals, driven),
         resources: performed.observed.resources.clone(),
         listener: listener(parts),
         issued: issued(&performed.driven.issued),
-        exceptions: Some(sides.exceptions()),
+        exceptions: Some(ledger_inputs.exceptions()),
         damage: parts.store.stats().damage,
         notes,
     }
 }
 
 /// The counters of each side of a run.
-pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Option<&'a Audit>) -> Sides<'a> {
-    Sides {
+pub(super) fn ledger_inputs<'a>(
+    stage: &'a Stage,
+    performed: &'a Performed,
+    audit: Option<&'a Audit>,
+) -> LedgerInputs<'a> {
+    LedgerInputs {
         transport: stage.plan.transport,
         protocol: stage.plan.protocol,
         merges: stage.plan.wire.gro,
@@ -188,7 +192,7 @@ fn rate(parts: &Parts<'_>) -> Rate {
 fn cost(parts: &Parts<'_>) -> Cost {
     let (performed, driven) = (parts.performed, &parts.performed.driven);
     let verified = parts.audit().map(|audit| audit.tally.verified);
-    let spent = performed.spent.map(|spent| Spent {
+    let spent = performed.spent.map(|spent| CpuByPart {
         audit_ns: parts.read.cpu_ns,
         ..spent
     });

@@ -7,7 +7,7 @@ use tsb_stores::Store;
 
 use super::stage::Stage;
 use crate::controls::Controls;
-use crate::journal::{Followed, Follower, Header, Way};
+use crate::journal::{Acceptance, Followed, Follower, Header};
 use crate::plan::Transport;
 
 /// Begins the journal of a run if one is wanted. A store without persistence cannot be checked
@@ -61,19 +61,19 @@ fn of_stage(
 }
 
 /// How the run learns that a sample was accepted, if the receiver is ours.
-pub(super) const fn way(transport: Transport) -> Way {
+pub(super) const fn acceptance(transport: Transport) -> Acceptance {
     match (transport, transport.carrier()) {
-        (Transport::Inproc, _) | (_, Carrier::Requests) => Way::Answered,
-        (_, Carrier::Stream) => Way::Stream,
-        (_, Carrier::Datagrams) => Way::Datagrams,
+        (Transport::Inproc, _) | (_, Carrier::Requests) => Acceptance::Answered,
+        (_, Carrier::Stream) => Acceptance::Stream,
+        (_, Carrier::Datagrams) => Acceptance::Datagrams,
     }
 }
 
 /// The same for a foreign receiver.
-pub const fn way_of_emit(transport: Transport) -> Way {
+pub const fn acceptance_of_emit(transport: Transport) -> Acceptance {
     if transport.is_answered() {
-        Way::Answered
+        Acceptance::Answered
     } else {
-        Way::Silent
+        Acceptance::Silent
     }
 }

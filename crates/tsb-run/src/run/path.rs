@@ -20,12 +20,12 @@ use tsb_core::workload::{Generator, Workload};
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::{Error as StoreError, Store};
 
+use super::loss_window::LossWindow;
 use super::rejects::Rejects;
 use super::remote;
 use super::route::{self, Route};
 use super::sink::{SinkTotals, StoreSink, Writer};
 use super::stage::Stage;
-use super::window::Window;
 use crate::controls::Between;
 use crate::error::Error;
 use crate::plan::Transport;
@@ -108,7 +108,7 @@ pub struct Pass<'a> {
     /// What was refused.
     pub rejects: Arc<Rejects>,
     /// Where waits for a higher durability are measured, if there is one.
-    pub window: Option<&'a Arc<Window>>,
+    pub window: Option<&'a Arc<LossWindow>>,
     /// The listener while it runs, for the monitor.
     pub listening: &'a Watch,
     /// What stands between emitter and listener.

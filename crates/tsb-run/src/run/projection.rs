@@ -95,13 +95,13 @@ pub(super) fn measure(
 }
 
 /// The part of the fleet that was driven, and its fleet time.
-struct Part {
+struct DrivenPart {
     series: usize,
     span_ns: u64,
 }
 
 /// Writes the first series tick by tick: whole groups, or the beginning of one large group.
-fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
+fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<DrivenPart> {
     let workload = &stage.workload;
     let (mut series, mut groups) = (0, 0);
     for group in workload.groups() {
@@ -138,7 +138,7 @@ fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
         }
         due += shortest;
     }
-    Some(Part {
+    Some(DrivenPart {
         series: if is_one { series.min(SERIES) } else { series },
         span_ns: due,
     })

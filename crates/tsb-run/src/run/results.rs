@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tsb_core::report::Run;
 use tsb_stores::Stats;
 
-use super::cost::Spent;
+use super::cost::CpuByPart;
+use super::loss_window::LossWindow;
 use super::monitor::Observed;
 use super::path::Driven;
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
-use super::window::Window;
 use crate::audit::Audit;
 
 /// A finished run.
@@ -31,7 +31,7 @@ pub(super) struct Performed {
     /// What the monitor saw.
     pub observed: Arc<Observed>,
     /// Waits for the store's highest level; absent if acknowledgements state that level.
-    pub window: Option<Arc<Window>>,
+    pub window: Option<Arc<LossWindow>>,
     /// When everything had reached that level, on the clock; absent likewise.
     pub flushed_ns: Option<u64>,
     /// Samples accepted by the store.
@@ -39,7 +39,7 @@ pub(super) struct Performed {
     /// Samples refused by the store.
     pub rejects: Arc<Rejects>,
     /// CPU time by part; absent for an abandoned run.
-    pub spent: Option<Spent>,
+    pub spent: Option<CpuByPart>,
     /// The store's statistics after the flush; absent likewise.
     pub stats: Option<Stats>,
     /// What sinks and in-process targets counted.

@@ -10,9 +10,9 @@ use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Reason, Refusals, Store};
 
 use super::calls::{Calls, Writing};
-use super::guarded::{caught, poisoned};
+use super::guarded_store::{caught, poisoned};
+use super::loss_window::{LossWindow, WriterWaits};
 use super::rejects::Rejects;
-use super::window::{Waits, Window};
 
 /// What all sinks of a run came to. Updated once a read, not once a batch.
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ pub struct Writer {
     rejects: Arc<Rejects>,
     totals: Arc<SinkTotals>,
     refused: Refusals,
-    waits: Option<Waits>,
+    waits: Option<WriterWaits>,
     writing: Arc<Writing>,
     // Not yet added to the totals.
     accepted: u64,
@@ -98,8 +98,8 @@ impl Writer {
 
     /// Also measures how long what was acknowledged waits for the store's highest level.
     #[must_use]
-    pub fn with_window(mut self, window: Option<&Arc<Window>>) -> Self {
-        self.waits = window.map(|window| Waits::new(Arc::clone(window)));
+    pub fn with_window(mut self, window: Option<&Arc<LossWindow>>) -> Self {
+        self.waits = window.map(|window| WriterWaits::new(Arc::clone(window)));
         self
     }
 

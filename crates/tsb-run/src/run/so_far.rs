@@ -12,8 +12,8 @@ use tsb_core::emit::{Counts, ExceptionKind, LiveWorker, Tally};
 use tsb_core::latency::{Histogram, Recording, cell_highest};
 use tsb_core::schedule::{Frontier, Slot};
 
-use super::course::{Begun, Course};
 use super::path::Driven;
+use super::run_state::{RunState, StartedRun};
 use super::stage::Stage;
 use crate::plan::Transport;
 
@@ -21,7 +21,7 @@ use crate::plan::Transport;
 const EMPTY_MAX: usize = 1 << 16;
 
 /// The results of one worker.
-struct Part {
+struct WorkerPart {
     counts: Counts,
     issued: Vec<(u32, Range<u64>)>,
     in_hand: Option<(Slot, u64)>,
@@ -30,14 +30,14 @@ struct Part {
 }
 
 /// The results of the emitter that began at `start_ns`.
-pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp)) -> Driven {
-    let stage = &*begun.stage;
-    let ended_ns = stage.clock.now().saturating_sub(course.over.ago_ns());
+pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (u64, Timestamp)) -> Driven {
+    let stage = &*started.stage;
+    let ended_ns = stage.clock.now().saturating_sub(state.over.ago_ns());
     let until_ns = ended_ns.saturating_sub(start_ns);
     let until_ns = stage.timetable.planned_ns().map_or(until_ns, |end| until_ns.min(end));
     let is_direct = stage.plan.transport == Transport::Inproc;
     let writing = if is_direct {
-        course.totals.calls.writing()
+        state.totals.calls.writing()
     } else {
         Vec::new()
     };
@@ -50,7 +50,7 @@ pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Tim
         ..Driven::default()
     };
     let ranges = stage.timetable.roster.split(stage.plan.workers);
-    for (index, (groups, live)) in ranges.into_iter().zip(begun.live.workers()).enumerate() {
+    for (index, (groups, live)) in ranges.into_iter().zip(started.live.workers()).enumerate() {
         let is_in_hand = writing.get(index).copied().unwrap_or(false);
         let part = worker(stage, live, groups, until_ns, is_in_hand.then_some(base));
         driven.counts.merge(&part.counts);
@@ -64,15 +64,21 @@ pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Tim
         }
     }
     if !is_direct {
-        behind_a_listener(course, &mut driven);
+        behind_a_listener(state, &mut driven);
     }
-    times(begun, course, is_direct, &mut driven);
+    times(started, state, is_direct, &mut driven);
     driven
 }
 
 /// The results of one worker from its counters and its agenda. `in_hand` is set if it is inside
 /// a write, and is the timestamp of the run's start.
-fn worker(stage: &Stage, live: &LiveWorker, groups: Range<u32>, until_ns: u64, in_hand: Option<Timestamp>) -> Part {
+fn worker(
+    stage: &Stage,
+    live: &LiveWorker,
+    groups: Range<u32>,
+    until_ns: u64,
+    in_hand: Option<Timestamp>,
+) -> WorkerPart {
     let totals = live.totals();
     let mut agenda = stage.timetable.agenda(groups.clone());
     let operations = usize::try_from(live.issued()).unwrap_or(usize::MAX);
@@ -112,7 +118,7 @@ fn worker(stage: &Stage, live: &LiveWorker, groups: Range<u32>, until_ns: u64, i
     }
     counts.due = counts.sent();
     counts.due.merge(counts.shed);
-    Part {
+    WorkerPart {
         counts,
         issued: groups
             .map(|group| (group, stage.timetable.ticks_through(group, frontier)))
@@ -165,12 +171,12 @@ fn never_sent(
 
 /// With a wire, only the listener's side knows what the store has answered; all other samples
 /// may be in transit, unread, or in the store.
-fn behind_a_listener(course: &Course, driven: &mut Driven) {
+fn behind_a_listener(state: &RunState, driven: &mut Driven) {
     let counts = &mut driven.counts;
-    let turned_away = course.watch.turned_away();
+    let turned_away = state.watch.turned_away();
     let (accepted, rejected) = (
-        course.totals.accepted.load(Ordering::Acquire),
-        course.rejects.total() + turned_away,
+        state.totals.accepted.load(Ordering::Acquire),
+        state.rejects.total() + turned_away,
     );
     let sent = counts.sent();
     let done = accepted + rejected;
@@ -189,15 +195,15 @@ fn behind_a_listener(course: &Course, driven: &mut Driven) {
 }
 
 /// The latencies that are known without the emitter.
-fn times(begun: &Begun, course: &Course, is_direct: bool, driven: &mut Driven) {
-    let live = begun.live.times();
+fn times(started: &StartedRun, state: &RunState, is_direct: bool, driven: &mut Driven) {
+    let live = started.live.times();
     driven.lag = recording(&live.lag);
-    if is_direct || begun.stage.plan.transport.is_answered() {
+    if is_direct || started.stage.plan.transport.is_answered() {
         driven.response = recording(&live.response);
         driven.service = recording(&live.service);
     } else {
-        course.watch.cut(begun.stage.clock.now());
-        let timings = course.watch.take_timings();
+        state.watch.cut(started.stage.clock.now());
+        let timings = state.watch.take_timings();
         driven.response = timings.response.recording();
         driven.delivery = timings.delivery.recording();
         driven.service = timings.service.recording();

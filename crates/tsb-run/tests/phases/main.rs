@@ -14,7 +14,7 @@ use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
-use tsb_run::{AskedRate, Controls, Error, Kept, Plan, Transport, run_each, run_plan};
+use tsb_run::{AskedRate, Controls, Error, FinishedRuns, Plan, Transport, run_each, run_plan};
 use tsb_stores::Store;
 
 use How::{Errs, Panics, PanicsTwice};
@@ -62,7 +62,7 @@ fn start(index: usize, faults: &[Fault], transport: Transport) -> Running {
             }
             Ok(Arc::new(Trap::new(faults.to_vec())) as Arc<dyn Store>)
         };
-        let kept = Kept::new(None);
+        let kept = FinishedRuns::new(None);
         let ended = run_each(&plan, &Controls::default(), &open, &kept, |_| {});
         // Nobody waits any more if it took too long.
         let _ = tell.send((kept.report(), ended));

@@ -6,13 +6,13 @@ use tsb_core::latency::Histogram;
 use tsb_core::report::{Interval, WatchedSlice};
 
 use super::*;
-use tsb_run::{Subject, Timed};
+use tsb_run::{RunInfo, Timed};
 
 use crate::live::Board;
 
 fn state() -> State {
     let board = Board::new();
-    board.begin(Subject {
+    board.begin(RunInfo {
         store: "memory".to_owned(),
         path: "tcp (tsb)".to_owned(),
         series: 54_000,

@@ -22,9 +22,9 @@ pub struct Watch {
 /// What the mileposts told, the times by interval.
 #[derive(Debug)]
 pub(in crate::run) struct Timings {
-    pub(in crate::run) response: Told,
-    pub(in crate::run) delivery: Told,
-    pub(in crate::run) service: Told,
+    pub(in crate::run) response: TimedIntervals,
+    pub(in crate::run) delivery: TimedIntervals,
+    pub(in crate::run) service: TimedIntervals,
     /// Samples behind those.
     pub(in crate::run) samples: u64,
     /// Operations that did not arrive whole.
@@ -42,11 +42,11 @@ impl Default for Timings {
 
 impl Timings {
     fn new(start_ns: u64, interval_ns: u64) -> Self {
-        let told = || Told::new(start_ns, interval_ns);
+        let timed = || TimedIntervals::new(start_ns, interval_ns);
         Self {
-            response: told(),
-            delivery: told(),
-            service: told(),
+            response: timed(),
+            delivery: timed(),
+            service: timed(),
             samples: 0,
             lost: 0,
             named: Vec::new(),
@@ -57,12 +57,12 @@ impl Timings {
 
 /// One of the times, with intervals that are folded as they age.
 #[derive(Debug)]
-pub(in crate::run) struct Told {
+pub(in crate::run) struct TimedIntervals {
     pub(super) total: Histogram,
     intervals: Timeline<Interval>,
 }
 
-impl Told {
+impl TimedIntervals {
     fn new(start_ns: u64, interval_ns: u64) -> Self {
         Self {
             total: Histogram::new(),
