@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tsb_core::net::{
-    AnyListener, Carrier, IngestCpu, ListenOptions, ListenerReport, ListenerStats, ListenerView, NetError, Registry,
+    AnyListener, Carrier, IngestCpu, ListenOptions, ListenerStats, ListenerTotals, ListenerView, NetError, Registry,
     Runtime, Undefined,
 };
 use tsb_core::report::Interval;
@@ -308,7 +308,7 @@ impl Service {
 
     /// Stops the listeners and closes the store.
     fn end(&self, listeners: Vec<AnyListener>, started: u64, told: &mut ReportedDamage, slices: &Slices) -> Served {
-        let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
+        let reports: Vec<ListenerTotals> = listeners.into_iter().map(AnyListener::stop).collect();
         let mut cpu = IngestCpu::default();
         for report in &reports {
             cpu.merge(&report.cpu);

@@ -53,7 +53,7 @@ pub use datagram::{DatagramListener, DatagramTarget};
 pub use error::NetError;
 pub use http_target::HttpTarget;
 pub use ingest::{Ingest, Intake, IntakeSink};
-pub use listener::{Listener, ListenerReport};
+pub use listener::{Listener, ListenerTotals};
 pub use listener_view::ListenerView;
 pub use milepost::{Mileposts, Timing};
 pub use options::{EmitOptions, Granted, ListenOptions, ROOM_AFTER};

@@ -24,7 +24,7 @@ pub trait Observer: Send + Sync {
     }
 
     /// A reporting interval has ended.
-    fn interval(&self, interval: &Interval, timed: &Timed) {
+    fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
         let _ = (interval, timed);
     }
 
@@ -102,7 +102,7 @@ pub struct RunInfo {
     /// Planned length of sending, in nanoseconds, if the plan states it.
     pub planned_ns: Option<u64>,
     /// Length of a reporting interval, in nanoseconds.
-    pub slice_ns: u64,
+    pub interval_ns: u64,
 }
 
 /// A snapshot of a run's counters.
@@ -123,7 +123,7 @@ pub struct Progress {
 /// The latencies of an interval's operations, except the response times, which are in the
 /// interval itself.
 #[derive(Clone, Debug, Default)]
-pub struct Timed {
+pub struct IntervalLatencies {
     /// Start to read by the listener.
     pub delivery: Option<Cells>,
     /// Start or read to done.

@@ -27,10 +27,10 @@ mod rejects;
 mod remote;
 mod results;
 pub(crate) mod route;
+mod run_context;
 mod run_state;
 mod sink;
 mod so_far;
-mod stage;
 mod store_timeouts;
 
 use std::ops::Range;
@@ -55,13 +55,13 @@ pub use ledger::excepted;
 pub use ledger::{ExpectedAbsent, settle};
 pub use loss_window::{LossWindow, WriterWaits};
 pub use monitor::{Observations, progress};
-pub use path::{Driven, Pass, Watch};
+pub use path::{Pass, PassResult, Watch};
 pub use rejects::Rejects;
 pub use results::Finished;
 pub use route::Route;
+pub use run_context::timetable;
+pub use run_context::{RunContext, open};
 pub use sink::{SinkTotals, StoreSink, Writer};
-pub use stage::timetable;
-pub use stage::{Stage, open};
 pub use store_timeouts::{StoreTimeouts, WaitOutcome, Waiting, WorkEnd, at_once};
 
 use crate::controls::Controls;

@@ -67,11 +67,6 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "ListenerReport",
-        "figures in the report, and what a listener returns",
-    ),
-    (
-        "crates/tsb-core",
         "Offered",
         "report holds the serialized form of the other",
     ),
@@ -129,16 +124,6 @@ const SHARED: &[(&str, &str, &str)] = &[
         "crates/tsb-core",
         "Verdict",
         "of a run; the other is what an HTTP answer says",
-    ),
-    (
-        "crates/tsb-librrd",
-        "Creation",
-        "the safe form, and the one with pointers",
-    ),
-    (
-        "crates/tsb-rrd",
-        "Stage",
-        "of a file that is read ahead, and a staging buffer",
     ),
 ];
 

@@ -9,7 +9,7 @@ use tsb_core::latency::{CELLS, Cells, cell_highest};
 use tsb_core::report::Interval;
 
 use tsb_run::foreign;
-use tsb_run::{Phase, Progress, RunInfo, Timed};
+use tsb_run::{IntervalLatencies, Phase, Progress, RunInfo};
 
 /// Number of reporting intervals kept for the view: an hour at one per second.
 const SLICES_MAX: usize = 3_600;
@@ -206,7 +206,7 @@ impl Board {
     }
 
     /// Adds an interval with the latencies of its operations.
-    pub fn add(&self, slice: Interval, timed: &Timed) {
+    pub fn add(&self, slice: Interval, timed: &IntervalLatencies) {
         let mut guard = self.lock();
         let state = &mut *guard;
         for (cells, times) in [
@@ -267,7 +267,7 @@ mod tests {
                     end_ns: index,
                     ..Interval::default()
                 },
-                &Timed::default(),
+                &IntervalLatencies::default(),
             );
             board.say(&index.to_string());
         }

@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::live::Board;
-    use tsb_run::{RunInfo, Timed};
+    use tsb_run::{IntervalLatencies, RunInfo};
 
     #[test]
     fn the_text_is_what_the_format_asks_for() {
@@ -201,7 +201,7 @@ mod tests {
             cpu_ns: 1_500_000_000,
             ..Interval::default()
         };
-        board.add(slice, &Timed::default());
+        board.add(slice, &IntervalLatencies::default());
         let text = text(&board.snapshot(1));
         assert!(text.contains("store=\"a \\\"b\\\"\\n\\\\\""), "{text}");
         assert!(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tsb_core::report::Interval;
-use tsb_run::{Controls, Message, Observer, Phase, Progress, RunInfo, Stops, Timed};
+use tsb_run::{Controls, IntervalLatencies, Message, Observer, Phase, Progress, RunInfo, StopFlags};
 
 use super::{Board, Exposed, Terminal, wants_view};
 use crate::args::RunArgs;
@@ -16,7 +16,7 @@ use crate::say;
 #[derive(Debug)]
 pub struct Shown {
     observer: Arc<Watcher>,
-    stops: Stops,
+    stops: StopFlags,
     // Both read the board of the observer.
     _exposed: Option<Exposed>,
     _terminal: Option<Terminal>,
@@ -106,7 +106,7 @@ impl Observer for Watcher {
         }
     }
 
-    fn interval(&self, interval: &Interval, timed: &Timed) {
+    fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
         if let Some(board) = &self.board {
             board.add(interval.clone(), timed);
         }

@@ -10,7 +10,7 @@ use super::datagram::{DatagramListener, DatagramTarget};
 use super::error::NetError;
 use super::http_target::HttpTarget;
 use super::ingest::Ingest;
-use super::listener::{Listener, ListenerReport};
+use super::listener::{Listener, ListenerTotals};
 use super::listener_view::ListenerView;
 use super::milepost::{Mileposts, Timing};
 use super::options::{Granted, ListenOptions};
@@ -148,7 +148,7 @@ impl AnyListener {
     }
 
     /// Applies what was received, and stops.
-    pub fn stop(self) -> ListenerReport {
+    pub fn stop(self) -> ListenerTotals {
         match self {
             Self::Stream(listener) => listener.stop(),
             Self::Datagrams(listener) => listener.stop(),

@@ -54,7 +54,7 @@ struct IngestThread {
 
 /// The final figures of a listener that has stopped.
 #[derive(Clone, Debug)]
-pub struct ListenerReport {
+pub struct ListenerTotals {
     /// All counts.
     pub stats: ListenerStats,
     /// The mileposts passed since the last [`Listener::drain_timing`].
@@ -165,11 +165,11 @@ impl Listener {
     /// Stops accepting, applies everything that the kernel has received, within
     /// [`ListenOptions::drain_timeout`], closes all connections and joins the threads. Must not be
     /// called on a tokio thread.
-    pub fn stop(mut self) -> ListenerReport {
+    pub fn stop(mut self) -> ListenerTotals {
         let cpu = self.halt();
         let mut timing = Timing::new();
         self.drain_timing(&mut timing);
-        ListenerReport {
+        ListenerTotals {
             stats: self.stats(),
             timing,
             cpu,

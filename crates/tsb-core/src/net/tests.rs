@@ -184,7 +184,7 @@ fn every_sample_arrives_in_order_and_every_operation_is_timed() {
         assert_eq!(report.written_bytes, (count * RECORD) as u64 * u64::from(ticks));
         assert_ticks(&testbed.test_ingest, worker as u32 * 1_000, count, ticks);
     }
-    let ListenerReport { stats, timing, cpu } = testbed.listener.stop();
+    let ListenerTotals { stats, timing, cpu } = testbed.listener.stop();
     assert!(cpu.apply_ns > 0 && cpu.wire_ns > 0 && cpu.wait_ns > 0, "{cpu:?}");
     assert_eq!(cpu.wait_ns + cpu.wire_ns + cpu.apply_ns + cpu.measure_ns, cpu.total_ns);
     let samples = 3 * count as u64 * u64::from(ticks);

@@ -12,7 +12,7 @@ use tsb_stores::{Stats, Store};
 
 use super::loss_window::LossWindow;
 use super::monitor::Observed;
-use super::path::Driven;
+use super::path::PassResult;
 use crate::units;
 
 /// The method, as text for the report.
@@ -103,7 +103,7 @@ pub(super) struct Span {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportedCpu<'a> {
     /// The emitter's and the listener's threads.
-    pub driven: &'a Driven,
+    pub driven: &'a PassResult,
     /// The monitor thread, in nanoseconds.
     pub monitor_ns: u64,
     /// The part of it inside the store.
@@ -114,7 +114,7 @@ pub(super) struct ReportedCpu<'a> {
 
 impl<'a> ReportedCpu<'a> {
     /// Collects what the threads reported.
-    pub(super) fn of(driven: &'a Driven, observed: &Observed, window: Option<&LossWindow>) -> Self {
+    pub(super) fn of(driven: &'a PassResult, observed: &Observed, window: Option<&LossWindow>) -> Self {
         Self {
             driven,
             monitor_ns: observed.cpu_ns,

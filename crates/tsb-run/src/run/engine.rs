@@ -19,14 +19,14 @@ use super::cost::{ReportedCpu, Span};
 use super::guarded_store::{GuardedStore, caught, poisoned};
 use super::loss_window::LossWindow;
 use super::monitor::{Monitor, MonitorInputs, Observed};
-use super::path::{Driven, Pass, accepted};
+use super::path::{Pass, PassResult, accepted};
 use super::results::{Finished, Performed, ReadBack};
+use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
-use super::stage::Stage;
 use super::store_timeouts::{WaitOutcome, Waiting};
 use super::{aftermath, asked, ceiling, fit, journaled, projection};
 use crate::audit::{Audit, Scope};
-use crate::controls::{Controls, Stops};
+use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
 use crate::error::Error;
 use crate::journal::{Followed, Follower};
@@ -90,7 +90,7 @@ fn supervised(
     let thread = std::thread::Builder::new().name("tsb-run".to_owned());
     let started = {
         let (plan, controls, state) = (plan.clone(), controls.clone(), Arc::clone(&state));
-        let stops = Stops {
+        let stops = StopFlags {
             stop: Arc::clone(&state.stop),
             ..controls.stops.clone()
         };
@@ -173,30 +173,30 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
     let mut told = ReportedDamage::default();
     told.tell(&**store, |said| controls.warn(said));
     let started = prepare(plan, &guarded, state)?;
-    let stage = &started.stage;
-    controls.observer.begin(&run_info(stage, store));
+    let context = &started.context;
+    controls.observer.begin(&run_info(context, store));
     let ceiling = if plan.calibrate {
         controls.enter(Phase::Calibrating);
         controls.note("calibrating against a store that forgets");
-        ceiling::measure(stage, controls)?
+        ceiling::measure(context, controls)?
     } else {
         None
     };
     if let Some(ceiling) = ceiling {
         let _ = state.ceiling.set(ceiling);
     }
-    asked::check(stage, ceiling)?;
+    asked::check(context, ceiling)?;
     controls.enter(Phase::Running);
-    let (_, base) = *state.start.get_or_init(|| stage.beginning());
+    let (_, base) = *state.start.get_or_init(|| context.beginning());
     let performed = Arc::new(perform(started, raw, controls, state)?);
     let _ = state.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();
     let stats = performed.stats.clone().unwrap_or_default();
-    let projection = projection::measure(stage, &stats, held, &controls.stops.stop);
+    let projection = projection::measure(context, &stats, held, &controls.stops.stop);
     let _ = state.projection.set(projection.clone());
     let report = |read: &ReadBack| {
         assemble(&Parts {
-            stage,
+            context,
             store,
             base,
             performed: &performed,
@@ -214,7 +214,7 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
         state.unless_left(|| keep(&run))?;
     }
     let read = if is_read {
-        read_back(stage, store, base, &performed, controls)
+        read_back(context, store, base, &performed, controls)
     } else {
         ReadBack::default()
     };
@@ -236,40 +236,40 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
 /// Prepares the workload and defines its series in the store.
 fn prepare<'a>(plan: &Plan, store: &Arc<GuardedStore>, state: &'a RunState) -> Result<&'a StartedRun, Error> {
     let capabilities = store.capabilities();
-    let stage = Arc::new(Stage::new(plan, capabilities.resolution_ns)?);
-    fit::check(&stage.workload, &capabilities, &store.to_string())?;
+    let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
+    fit::check(&context.workload, &capabilities, &store.to_string())?;
     if store.stats().samples > 0 {
         return Err(Error::plan(format!("cannot run into {store}"))
             .because_of(format!("it already holds {} samples", store.stats().samples))
             .hint("a run fills an empty store; give another one"));
     }
-    let started = state.begin(stage, Arc::clone(store));
-    let defined = store.define(&started.stage.workload.catalog().definitions());
+    let started = state.begin(context, Arc::clone(store));
+    let defined = store.define(&started.context.workload.catalog().definitions());
     defined.map_err(|error| Error::plan(format!("cannot define the series in {store}")).because(&error))?;
     Ok(started)
 }
 
 /// The facts that observers are given before the run starts.
-fn run_info(stage: &Stage, store: &Arc<dyn Store>) -> RunInfo {
-    let plan = &stage.plan;
+fn run_info(context: &RunContext, store: &Arc<dyn Store>) -> RunInfo {
+    let plan = &context.plan;
     let wire = if plan.transport.is_wire() {
         format!(" ({})", plan.protocol)
     } else {
         String::new()
     };
-    let natural = stage.workload.samples_per_second();
+    let natural = context.workload.samples_per_second();
     RunInfo {
         store: store.to_string(),
         path: format!("{}{wire}", plan.transport.name()),
-        series: stage.workload.catalog().len() as u64,
+        series: context.workload.catalog().len() as u64,
         durability: store.capabilities().acknowledges.to_string(),
         // With churn the rate changes, and the intervals show it instead.
-        asked_per_second: stage
+        asked_per_second: context
             .speed()
             .filter(|_| plan.workload.churn.is_none())
-            .map(|speed| natural * stage.workload.sent_share() * speed.as_f64()),
+            .map(|speed| natural * context.workload.sent_share() * speed.as_f64()),
         planned_ns: plan.duration_ns,
-        slice_ns: plan.report_interval_ns,
+        interval_ns: plan.report_interval_ns,
     }
 }
 
@@ -279,14 +279,14 @@ fn perform(
     controls: &Controls,
     state: &RunState,
 ) -> Result<Performed, Error> {
-    let StartedRun { stage, live, .. } = started;
+    let StartedRun { context, live, .. } = started;
     let store: &Arc<dyn Store> = &(Arc::clone(&started.store) as Arc<dyn Store>);
-    let (start_ns, base) = *state.start.get_or_init(|| stage.beginning());
+    let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
     let (totals, rejects, watch) = (&state.totals, &state.rejects, &state.watch);
-    let window = LossWindow::of(&**store, &stage.clock, (start_ns, base), &stage.timetable);
+    let window = LossWindow::of(&**store, &context.clock, (start_ns, base), &context.timetable);
     let pass = Pass {
-        stage,
-        timetable: &stage.timetable,
+        context,
+        timetable: &context.timetable,
         store: Arc::clone(raw),
         start_ns,
         base,
@@ -296,7 +296,7 @@ fn perform(
         rejects: Arc::clone(rejects),
         window: window.as_ref(),
         listening: watch,
-        between: controls.between.as_ref(),
+        start_relay: controls.start_relay.as_ref(),
         sockets: &controls.sockets,
     };
     let monitor = state.monitor.get_or_init(|| {
@@ -304,8 +304,8 @@ fn perform(
         Arc::new(Monitor::new(inputs))
     });
     let followed = Followed {
-        acceptance: journaled::acceptance(stage.plan.transport),
-        clock: &*stage.clock,
+        acceptance: journaled::acceptance(context.plan.transport),
+        clock: &*context.clock,
         start_ns,
         live,
         totals,
@@ -313,12 +313,12 @@ fn perform(
         rejects,
         store: Some(&**store),
     };
-    let mut follower = journaled::follower(controls, stage, base, followed);
+    let mut follower = journaled::follower(controls, context, base, followed);
     let mut span = Span::begin(&**store);
-    if let Some(planned_ns) = stage.timetable.planned_ns() {
+    if let Some(planned_ns) = context.timetable.planned_ns() {
         state
             .over
-            .within(start_ns.saturating_sub(stage.clock.now()).saturating_add(planned_ns));
+            .within(start_ns.saturating_sub(context.clock.now()).saturating_add(planned_ns));
     }
     let (driven, mut observed) = drive(&pass, monitor, follower.as_mut(), &state.is_over)?;
     state.over.within(0);
@@ -339,7 +339,7 @@ fn perform(
         stats: Some(stats),
         window,
         flushed_ns,
-        accepted: accepted(live, totals, stage.plan.transport),
+        accepted: accepted(live, totals, context.plan.transport),
         driven,
         observed,
         rejects: Arc::clone(rejects),
@@ -357,7 +357,7 @@ fn inputs(
     controls: &Controls,
 ) -> MonitorInputs {
     MonitorInputs {
-        stage: Arc::clone(&started.stage),
+        context: Arc::clone(&started.context),
         store: Arc::clone(&started.store) as Arc<dyn Store>,
         start_ns,
         base,
@@ -387,7 +387,7 @@ fn drive(
     monitor: &Monitor,
     follower: Option<&mut Follower<'_>>,
     is_over: &AtomicBool,
-) -> Result<(Driven, Observed), Error> {
+) -> Result<(PassResult, Observed), Error> {
     std::thread::scope(|threads| {
         let watching = threads.spawn(|| monitor.watch());
         let following = follower.map(|follower| threads.spawn(move || follower.follow(is_over)));
@@ -417,14 +417,14 @@ fn note(error: &tsb_stores::Error, words: String, undone: &mut Option<String>, f
 
 /// Audits the store. If it cannot be read, the result says why.
 fn read_back(
-    stage: &Stage,
+    context: &RunContext,
     store: &Arc<dyn Store>,
     base: Timestamp,
     performed: &Performed,
     controls: &Controls,
 ) -> ReadBack {
     let cpu_ns = AtomicU64::new(0);
-    let audited = audit(stage, store, base, performed, &cpu_ns, controls);
+    let audited = audit(context, store, base, performed, &cpu_ns, controls);
     let mut read = ReadBack {
         cpu_ns: Some(cpu_ns.load(Ordering::Relaxed)),
         ..ReadBack::default()
@@ -440,14 +440,14 @@ fn read_back(
 }
 
 fn audit(
-    stage: &Stage,
+    context: &RunContext,
     store: &Arc<dyn Store>,
     base: Timestamp,
     performed: &Performed,
     cpu_ns: &AtomicU64,
     controls: &Controls,
 ) -> tsb_stores::Result<Audit> {
-    let series = stage.workload.catalog().len() as u64;
+    let series = context.workload.catalog().len() as u64;
     controls.note(&format!("reading back {} series", units::count(series)));
     let (rejected, _) = performed.rejects.named();
     let of_kinds = |wanted: &[ExceptionKind]| -> Vec<(u32, Range<u64>)> {
@@ -460,24 +460,24 @@ fn audit(
     let scope = Scope {
         cpu_ns,
         store: &**store,
-        workload: &stage.workload,
+        workload: &context.workload,
         base,
         ticks: &performed.driven.issued,
         rejected: &rejected,
         unsent: &unsent,
-        unanswered: if stage.plan.transport.is_wire() {
+        unanswered: if context.plan.transport.is_wire() {
             &[]
         } else {
             &unanswered
         },
         is_cut_off: false,
         in_doubt: &in_doubt,
-        unnamed: ledger_inputs(stage, performed, None).unnamed(),
+        unnamed: ledger_inputs(context, performed, None).unnamed(),
         heard: &performed.observed.heard,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let clock = &stage.clock;
+    let clock = &context.clock;
     std::thread::scope(|threads| {
         threads.spawn(|| {
             let mut shown = clock.now();

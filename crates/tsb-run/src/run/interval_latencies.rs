@@ -3,11 +3,11 @@
 use tsb_core::latency::{Cells, Histogram, Interval as Recorded, Recording};
 use tsb_core::report::Interval;
 
-use super::path::Driven;
+use super::path::PassResult;
 
 /// The monitor's intervals with the latencies of the recordings. Every recorded operation is in
 /// exactly one interval.
-pub fn with_latencies(intervals: &[Interval], driven: &Driven) -> Vec<Interval> {
+pub fn with_latencies(intervals: &[Interval], driven: &PassResult) -> Vec<Interval> {
     let ends: Vec<u64> = intervals.iter().map(|interval| interval.end_ns).collect();
     let mut intervals = intervals.to_vec();
     by_interval(&driven.response, driven.start_ns, &ends, |index, response| {

@@ -5,7 +5,7 @@ use tsb_core::proc::boot_id;
 use tsb_core::{Durability, Timestamp};
 use tsb_stores::Store;
 
-use super::stage::Stage;
+use super::run_context::RunContext;
 use crate::controls::Controls;
 use crate::journal::{Acceptance, Followed, Follower, Header};
 use crate::plan::Transport;
@@ -14,38 +14,38 @@ use crate::plan::Transport;
 /// after the process has ended, so it gets a journal only if the user named one.
 pub(super) fn follower<'a>(
     controls: &'a Controls,
-    stage: &Stage,
+    context: &RunContext,
     base: Timestamp,
     followed: Followed<'a>,
 ) -> Option<Follower<'a>> {
     let store = followed.store?;
     let journal = controls.journal.as_ref()?;
     let is_wanted = journal.is_named() || store.capabilities().persistent;
-    is_wanted.then(|| Follower::begin(journal, header(stage, store, base), followed))
+    is_wanted.then(|| Follower::begin(journal, header(context, store, base), followed))
 }
 
 /// The header of the journal of `tsb run`.
-fn header(stage: &Stage, store: &dyn Store, base: Timestamp) -> Header {
+fn header(context: &RunContext, store: &dyn Store, base: Timestamp) -> Header {
     let capabilities = store.capabilities();
     let levels = (capabilities.acknowledges, capabilities.reaches);
-    of_stage("run", stage, store.to_string(), base, levels)
+    of_context("run", context, store.to_string(), base, levels)
 }
 
 /// The header of the journal of `tsb emit`, which sends to a server and knows nothing of its
 /// store.
-pub fn header_of_emit(stage: &Stage, server: String, base: Timestamp) -> Header {
+pub fn header_of_emit(context: &RunContext, server: String, base: Timestamp) -> Header {
     let level = Durability::Unconfirmed;
-    of_stage("emit", stage, server, base, (level, level))
+    of_context("emit", context, server, base, (level, level))
 }
 
-fn of_stage(
+fn of_context(
     command: &str,
-    stage: &Stage,
+    context: &RunContext,
     store: String,
     base: Timestamp,
     (acknowledges, reaches): (Durability, Durability),
 ) -> Header {
-    let workers = stage.timetable.roster.split(stage.plan.workers);
+    let workers = context.timetable.roster.split(context.plan.workers);
     Header {
         command: command.to_owned(),
         tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -53,7 +53,7 @@ fn of_stage(
         boot_id: boot_id(),
         base_ns: base.0,
         store,
-        plan: serde_json::to_value(&stage.plan).unwrap_or_default(),
+        plan: serde_json::to_value(&context.plan).unwrap_or_default(),
         workers: workers.into_iter().map(|groups| (groups.start, groups.end)).collect(),
         acknowledges,
         reaches,

@@ -13,7 +13,7 @@ use tsb_core::workload::Workload;
 
 pub use settle::{ExpectedAbsent, settle};
 
-use super::path::{Driven, Wire};
+use super::path::{PassResult, Wire};
 use super::rejects::Rejects;
 use crate::audit::{Audit, NewestAnswers};
 use crate::plan::Transport;
@@ -28,7 +28,7 @@ pub(super) struct LedgerInputs<'a> {
     /// The wire protocol.
     pub protocol: Protocol,
     /// Counters of the emitter and the listener.
-    pub driven: &'a Driven,
+    pub driven: &'a PassResult,
     /// Samples that the store accepted.
     pub accepted: u64,
     /// Samples that the listener handed to a server which never answered for them.
@@ -263,7 +263,7 @@ impl LedgerInputs<'_> {
 }
 
 /// The operations that the emitter knows to be unsent, unanswered or lost.
-pub fn excepted(driven: &Driven) -> Exceptions {
+pub fn excepted(driven: &PassResult) -> Exceptions {
     let mut exceptions = Exceptions {
         operations_unnamed: driven.exceptions_dropped,
         ..Exceptions::default()

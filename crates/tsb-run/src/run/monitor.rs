@@ -25,11 +25,11 @@ use tsb_stores::Store;
 
 use super::interval_recorder::{IntervalRecorder, SampleCounters};
 use super::path::{Watch, accepted};
+use super::run_context::RunContext;
 use super::sink::SinkTotals;
-use super::stage::Stage;
 use crate::audit::NewestAnswers;
 use crate::controls::Controls;
-use crate::observer::{Progress, Timed};
+use crate::observer::{IntervalLatencies, Progress};
 use crate::units;
 use asked::Asked;
 use noise::NoiseMonitor;
@@ -79,7 +79,7 @@ impl Observed {
 #[derive(Debug)]
 pub(super) struct MonitorInputs {
     /// The plan, the workload and the timetable.
-    pub stage: Arc<Stage>,
+    pub context: Arc<RunContext>,
     /// The store that is driven.
     pub store: Arc<dyn Store>,
     /// Start on the clock, in nanoseconds.
@@ -102,7 +102,7 @@ pub(super) struct Monitor {
     is_over: AtomicBool,
     // IMPORTANT: not locked during a call into the store, so that a supervisor can take the
     // observations while a call is stuck. `None` before the start and after they were taken.
-    notes: Mutex<Option<Notes>>,
+    notes: Mutex<Option<MonitorState>>,
 }
 
 impl std::fmt::Debug for Monitor {
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Monitor {
 }
 
 /// The state of the monitor thread.
-struct Notes {
+struct MonitorState {
     observed: Observed,
     intervals: IntervalRecorder,
     noise_monitor: NoiseMonitor,
@@ -176,22 +176,22 @@ impl Monitor {
     pub(super) fn take_so_far(&self) -> Option<Observed> {
         self.finish();
         let mut notes = self.notes().take()?;
-        let elapsed_ns = self.elapsed_ns(self.inputs.stage.clock.now());
+        let elapsed_ns = self.elapsed_ns(self.inputs.context.clock.now());
         notes.polls.end(&self.inputs, notes.asked.as_ref(), elapsed_ns);
         Some(self.end(notes))
     }
 
-    fn notes(&self) -> MutexGuard<'_, Option<Notes>> {
+    fn notes(&self) -> MutexGuard<'_, Option<MonitorState>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, what: impl FnOnce(&mut Notes) -> T) -> Result<T, Taken> {
+    fn with<T>(&self, what: impl FnOnce(&mut MonitorState) -> T) -> Result<T, Taken> {
         self.notes().as_mut().map(what).ok_or(Taken)
     }
 
     fn watch_into(&self, poll: &mut NewestPoll) -> Result<(), Taken> {
         let inputs = &self.inputs;
-        let clock = &inputs.stage.clock;
+        let clock = &inputs.context.clock;
         let mut look_ns = inputs.start_ns + LOOK_NS;
         loop {
             let interval_end_ns = self.with(|notes| notes.intervals.end_ns())?;
@@ -218,16 +218,16 @@ impl Monitor {
         }
     }
 
-    fn begin(&self) -> Notes {
+    fn begin(&self) -> MonitorState {
         let inputs = &self.inputs;
-        let servers = servers::with_servers(&inputs.stage.plan);
-        Notes {
+        let servers = servers::with_servers(&inputs.context.plan);
+        MonitorState {
             observed: Observed::default(),
-            intervals: IntervalRecorder::new(inputs.start_ns, inputs.stage.plan.report_interval_ns, &servers),
-            noise_monitor: NoiseMonitor::start(Arc::clone(&inputs.stage.clock), inputs.start_ns, &servers),
+            intervals: IntervalRecorder::new(inputs.start_ns, inputs.context.plan.report_interval_ns, &servers),
+            noise_monitor: NoiseMonitor::start(Arc::clone(&inputs.context.clock), inputs.start_ns, &servers),
             polls: StalenessPolls::new(inputs),
             is_blind: false,
-            asked: Asked::new(&inputs.stage),
+            asked: Asked::new(&inputs.context),
             times: inputs.live.times(),
             shown_ns: inputs.start_ns,
             stalest_ns: None,
@@ -237,10 +237,10 @@ impl Monitor {
     /// Measures the staleness of every series. Returns the largest age, in nanoseconds.
     fn look(&self, poll: &mut NewestPoll) -> Result<Option<u64>, Taken> {
         let inputs = &self.inputs;
-        let elapsed_ns = self.elapsed_ns(inputs.stage.clock.now());
+        let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
         let is_wanted = self.with(|notes| {
             if let Some(asked) = &mut notes.asked {
-                asked.advance(&inputs.stage, elapsed_ns);
+                asked.advance(&inputs.context, elapsed_ns);
             }
             notes.polls.follow(inputs, elapsed_ns);
             !notes.is_blind && StalenessPolls::is_wanted(inputs, notes.asked.as_ref(), elapsed_ns)
@@ -254,10 +254,10 @@ impl Monitor {
     /// The last poll: counts the series that never became visible.
     fn look_last(&self, poll: &mut NewestPoll) -> Result<(), Taken> {
         let inputs = &self.inputs;
-        let elapsed_ns = self.elapsed_ns(inputs.stage.clock.now());
+        let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
         let (is_blind, is_first) = self.with(|notes| {
             if let Some(asked) = &mut notes.asked {
-                asked.advance(&inputs.stage, elapsed_ns);
+                asked.advance(&inputs.context, elapsed_ns);
             }
             notes.polls.follow(inputs, elapsed_ns);
             (notes.is_blind, notes.polls.is_first())
@@ -286,17 +286,17 @@ impl Monitor {
         inputs.controls.observer.progress(&Progress {
             elapsed_ns: now.saturating_sub(inputs.start_ns),
             totals,
-            accepted: Some(accepted(&inputs.live, &inputs.totals, inputs.stage.plan.transport)),
+            accepted: Some(accepted(&inputs.live, &inputs.totals, inputs.context.plan.transport)),
             rejected: Some(totals.rejected.max(refused)),
             staleness_ms: stalest_ns.map(|ns| ns as f64 / 1e6),
         });
     }
 
     /// Ends a reporting interval.
-    fn cut(&self, notes: &mut Notes, now: u64) -> Interval {
+    fn cut(&self, notes: &mut MonitorState, now: u64) -> Interval {
         let inputs = &self.inputs;
         let totals = inputs.live.totals();
-        let taken = accepted(&inputs.live, &inputs.totals, inputs.stage.plan.transport);
+        let taken = accepted(&inputs.live, &inputs.totals, inputs.context.plan.transport);
         let counted = SampleCounters {
             sent: totals.samples,
             accepted: taken,
@@ -326,7 +326,7 @@ impl Monitor {
 
     /// Passes an interval to the observer, with latencies from the listener if there is one,
     /// else from the emitter.
-    fn tell(&self, notes: &mut Notes, interval: &Interval, timed: Option<&Timing>) {
+    fn tell(&self, notes: &mut MonitorState, interval: &Interval, timed: Option<&Timing>) {
         let times = self.inputs.live.times();
         let before = std::mem::replace(&mut notes.times, times);
         let since =
@@ -348,7 +348,7 @@ impl Monitor {
             response_cells: response,
             ..interval.clone()
         };
-        let timed = Timed { delivery, service, lag };
+        let timed = IntervalLatencies { delivery, service, lag };
         self.inputs.controls.observer.interval(&interval, &timed);
     }
 
@@ -358,13 +358,13 @@ impl Monitor {
     }
 
     /// Samples that became due in the interval that ends now.
-    fn asked(&self, notes: &mut Notes, now: u64) -> Option<u64> {
+    fn asked(&self, notes: &mut MonitorState, now: u64) -> Option<u64> {
         let asked = notes.asked.as_mut()?;
-        Some(asked.since(&self.inputs.stage, self.elapsed_ns(now)))
+        Some(asked.since(&self.inputs.context, self.elapsed_ns(now)))
     }
 
-    fn end(&self, mut notes: Notes) -> Observed {
-        let now = self.inputs.stage.clock.now();
+    fn end(&self, mut notes: MonitorState) -> Observed {
+        let now = self.inputs.context.clock.now();
         let rest = self.cut(&mut notes, now);
         (notes.observed.intervals, notes.observed.resources) = notes.intervals.finish(now, rest);
         if let Some((noise, cpu_ns)) = notes.noise_monitor.finish() {

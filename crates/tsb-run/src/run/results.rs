@@ -9,7 +9,7 @@ use tsb_stores::Stats;
 use super::cost::CpuByPart;
 use super::loss_window::LossWindow;
 use super::monitor::Observed;
-use super::path::Driven;
+use super::path::PassResult;
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
 use crate::audit::Audit;
@@ -20,14 +20,14 @@ pub struct Finished {
     /// Its report.
     pub run: Run,
     /// Its histograms.
-    pub driven: Arc<Driven>,
+    pub driven: Arc<PassResult>,
 }
 
 /// The results of driving the load, before anything is read back.
 #[derive(Debug)]
 pub(super) struct Performed {
     /// Counters and histograms of the emitter and the listener.
-    pub driven: Arc<Driven>,
+    pub driven: Arc<PassResult>,
     /// What the monitor saw.
     pub observed: Arc<Observed>,
     /// Waits for the store's highest level; absent if acknowledgements state that level.

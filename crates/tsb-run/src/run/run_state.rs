@@ -16,12 +16,12 @@ use super::aftermath;
 use super::assemble::{Parts, assemble};
 use super::guarded_store::GuardedStore;
 use super::monitor::{Monitor, Observed};
-use super::path::{Driven, Watch, accepted};
+use super::path::{PassResult, Watch, accepted};
 use super::rejects::Rejects;
 use super::results::{Finished, Performed, ReadBack};
+use super::run_context::RunContext;
 use super::sink::SinkTotals;
 use super::so_far;
-use super::stage::Stage;
 use super::store_timeouts::WorkEnd;
 use crate::controls::Controls;
 use crate::error::Error;
@@ -29,7 +29,7 @@ use crate::error::Error;
 /// What exists from the beginning of a run.
 #[derive(Debug)]
 pub(super) struct StartedRun {
-    pub(super) stage: Arc<Stage>,
+    pub(super) context: Arc<RunContext>,
     pub(super) store: Arc<GuardedStore>,
     pub(super) live: Arc<Live>,
 }
@@ -51,7 +51,7 @@ pub(super) struct RunState {
     /// Start on the clock, and the timestamp of that moment.
     pub(super) start: OnceLock<(u64, Timestamp)>,
     pub(super) monitor: OnceLock<Arc<Monitor>>,
-    pub(super) driven: OnceLock<(Arc<Driven>, Arc<Observed>)>,
+    pub(super) driven: OnceLock<(Arc<PassResult>, Arc<Observed>)>,
     pub(super) performed: OnceLock<Arc<Performed>>,
     pub(super) projection: OnceLock<Result<Projection, String>>,
     finished: Mutex<Option<Finished>>,
@@ -65,10 +65,10 @@ fn left() -> Error {
 
 impl RunState {
     /// Stores the plan and the store.
-    pub(super) fn begin(&self, stage: Arc<Stage>, store: Arc<GuardedStore>) -> &StartedRun {
+    pub(super) fn begin(&self, context: Arc<RunContext>, store: Arc<GuardedStore>) -> &StartedRun {
         self.started.get_or_init(|| StartedRun {
-            live: Arc::new(Live::new(stage.plan.workers)),
-            stage,
+            live: Arc::new(Live::new(context.plan.workers)),
+            context,
             store,
         })
     }
@@ -142,10 +142,10 @@ impl RunState {
         let performed = self.performed.get().cloned();
         let performed = performed.unwrap_or_else(|| Arc::new(self.performed_so_far(started)));
         let store: Arc<dyn Store> = Arc::clone(&started.store) as Arc<dyn Store>;
-        let (_, base) = self.start.get().copied().unwrap_or((0, started.stage.clock.wall()));
+        let (_, base) = self.start.get().copied().unwrap_or((0, started.context.clock.wall()));
         let projection = self.projection.get().cloned();
         let run = assemble(&Parts {
-            stage: &started.stage,
+            context: &started.context,
             store: &store,
             base,
             performed: &performed,
@@ -168,7 +168,7 @@ impl RunState {
             let observed = self.monitor.get().and_then(|monitor| monitor.take_so_far());
             let driven = match self.start.get() {
                 Some(&start) => so_far::driven(started, self, start),
-                None => Driven::default(),
+                None => PassResult::default(),
             };
             (Arc::new(driven), Arc::new(observed.unwrap_or_default()))
         });
@@ -176,7 +176,7 @@ impl RunState {
             accepted: if driven.is_partial {
                 driven.counts.accepted
             } else {
-                accepted(&started.live, &self.totals, started.stage.plan.transport)
+                accepted(&started.live, &self.totals, started.context.plan.transport)
             },
             driven,
             observed,

@@ -9,7 +9,7 @@ use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Reason, Refusals, Store};
 
-use super::calls::{Calls, Writing};
+use super::calls::{Calls, WriterState};
 use super::guarded_store::{caught, poisoned};
 use super::loss_window::{LossWindow, WriterWaits};
 use super::rejects::Rejects;
@@ -75,7 +75,7 @@ pub struct Writer {
     totals: Arc<SinkTotals>,
     refused: Refusals,
     waits: Option<WriterWaits>,
-    writing: Arc<Writing>,
+    writing: Arc<WriterState>,
     // Not yet added to the totals.
     accepted: u64,
     rejected: u64,

@@ -12,9 +12,9 @@ use tsb_core::emit::{Counts, ExceptionKind, LiveWorker, Tally};
 use tsb_core::latency::{Histogram, Recording, cell_highest};
 use tsb_core::schedule::{Frontier, Slot};
 
-use super::path::Driven;
+use super::path::PassResult;
+use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
-use super::stage::Stage;
 use crate::plan::Transport;
 
 /// Upper bound of empty operations that are skipped to find the one that a worker is in.
@@ -30,29 +30,29 @@ struct WorkerPart {
 }
 
 /// The results of the emitter that began at `start_ns`.
-pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (u64, Timestamp)) -> Driven {
-    let stage = &*started.stage;
-    let ended_ns = stage.clock.now().saturating_sub(state.over.ago_ns());
+pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (u64, Timestamp)) -> PassResult {
+    let context = &*started.context;
+    let ended_ns = context.clock.now().saturating_sub(state.over.ago_ns());
     let until_ns = ended_ns.saturating_sub(start_ns);
-    let until_ns = stage.timetable.planned_ns().map_or(until_ns, |end| until_ns.min(end));
-    let is_direct = stage.plan.transport == Transport::Inproc;
+    let until_ns = context.timetable.planned_ns().map_or(until_ns, |end| until_ns.min(end));
+    let is_direct = context.plan.transport == Transport::Inproc;
     let writing = if is_direct {
         state.totals.calls.writing()
     } else {
         Vec::new()
     };
-    let mut driven = Driven {
+    let mut driven = PassResult {
         start_ns,
         elapsed_ns: until_ns,
         asked_ns: until_ns,
-        issued: vec![0..0; stage.workload.groups().len()],
+        issued: vec![0..0; context.workload.groups().len()],
         is_partial: true,
-        ..Driven::default()
+        ..PassResult::default()
     };
-    let ranges = stage.timetable.roster.split(stage.plan.workers);
+    let ranges = context.timetable.roster.split(context.plan.workers);
     for (index, (groups, live)) in ranges.into_iter().zip(started.live.workers()).enumerate() {
         let is_in_hand = writing.get(index).copied().unwrap_or(false);
-        let part = worker(stage, live, groups, until_ns, is_in_hand.then_some(base));
+        let part = worker(context, live, groups, until_ns, is_in_hand.then_some(base));
         driven.counts.merge(&part.counts);
         driven.unnamed_samples += part.unnamed;
         if let Some((slot, _)) = part.in_hand {
@@ -73,18 +73,18 @@ pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (
 /// The results of one worker from its counters and its agenda. `in_hand` is set if it is inside
 /// a write, and is the timestamp of the run's start.
 fn worker(
-    stage: &Stage,
+    context: &RunContext,
     live: &LiveWorker,
     groups: Range<u32>,
     until_ns: u64,
     in_hand: Option<Timestamp>,
 ) -> WorkerPart {
     let totals = live.totals();
-    let mut agenda = stage.timetable.agenda(groups.clone());
+    let mut agenda = context.timetable.agenda(groups.clone());
     let operations = usize::try_from(live.issued()).unwrap_or(usize::MAX);
     let last = operations.checked_sub(1).and_then(|last| agenda.nth(last));
     let in_hand = in_hand.and_then(|base| {
-        let mut generator = stage
+        let mut generator = context
             .workload
             .generator(groups.start as usize..groups.end as usize, base);
         let mut next = agenda.by_ref().take(EMPTY_MAX).map(|planned| {
@@ -111,17 +111,17 @@ fn worker(
     if let Some((_, samples)) = in_hand {
         counts.unknown.add(samples);
     }
-    if stage.timetable.pace.is_open_loop() {
+    if context.timetable.pace.is_open_loop() {
         counts
             .shed
-            .merge(never_sent(stage, &mut agenda, groups.clone(), frontier, until_ns));
+            .merge(never_sent(context, &mut agenda, groups.clone(), frontier, until_ns));
     }
     counts.due = counts.sent();
     counts.due.merge(counts.shed);
     WorkerPart {
         counts,
         issued: groups
-            .map(|group| (group, stage.timetable.ticks_through(group, frontier)))
+            .map(|group| (group, context.timetable.ticks_through(group, frontier)))
             .collect(),
         in_hand,
         unnamed: live.excepted(),
@@ -134,13 +134,13 @@ const fn tally(operations: u64, samples: u64) -> Tally {
 
 /// What was due by `until_ns` since the start, after what was issued.
 fn never_sent(
-    stage: &Stage,
+    context: &RunContext,
     agenda: &mut tsb_core::schedule::Agenda,
     groups: Range<u32>,
     issued: Option<Frontier>,
     until_ns: u64,
 ) -> Tally {
-    let (timetable, mut unsent) = (&stage.timetable, Tally::default());
+    let (timetable, mut unsent) = (&context.timetable, Tally::default());
     let samples_of = |group: u32| {
         timetable
             .roster
@@ -162,7 +162,7 @@ fn never_sent(
         let due = agenda.take_while(|planned| planned.due_ns.is_some_and(|due| due <= until_ns));
         due.for_each(|planned| unsent.add(samples_of(planned.slot.group)));
     }
-    let share = stage.workload.sent_share();
+    let share = context.workload.sent_share();
     if share != 1.0 {
         unsent.samples = (unsent.samples as f64 * share).round() as u64;
     }
@@ -171,7 +171,7 @@ fn never_sent(
 
 /// With a wire, only the listener's side knows what the store has answered; all other samples
 /// may be in transit, unread, or in the store.
-fn behind_a_listener(state: &RunState, driven: &mut Driven) {
+fn behind_a_listener(state: &RunState, driven: &mut PassResult) {
     let counts = &mut driven.counts;
     let turned_away = state.watch.turned_away();
     let (accepted, rejected) = (
@@ -195,14 +195,14 @@ fn behind_a_listener(state: &RunState, driven: &mut Driven) {
 }
 
 /// The latencies that are known without the emitter.
-fn times(started: &StartedRun, state: &RunState, is_direct: bool, driven: &mut Driven) {
+fn times(started: &StartedRun, state: &RunState, is_direct: bool, driven: &mut PassResult) {
     let live = started.live.times();
     driven.lag = recording(&live.lag);
-    if is_direct || started.stage.plan.transport.is_answered() {
+    if is_direct || started.context.plan.transport.is_answered() {
         driven.response = recording(&live.response);
         driven.service = recording(&live.service);
     } else {
-        state.watch.cut(started.stage.clock.now());
+        state.watch.cut(started.context.clock.now());
         let timings = state.watch.take_timings();
         driven.response = timings.response.recording();
         driven.delivery = timings.delivery.recording();

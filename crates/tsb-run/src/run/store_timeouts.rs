@@ -13,7 +13,7 @@ use std::time::Duration;
 use tsb_core::time::{Clock, MonotonicClock};
 
 use super::calls::{CallId, Calls};
-use crate::controls::Stops;
+use crate::controls::StopFlags;
 use crate::error::Error;
 
 /// Interval between two checks of the flags.
@@ -103,7 +103,7 @@ pub enum WaitOutcome<T> {
 #[derive(Debug)]
 pub struct Waiting<'a> {
     /// The user's stop flags.
-    pub stops: &'a Stops,
+    pub stops: &'a StopFlags,
     /// The time limits.
     pub store_timeouts: StoreTimeouts,
     /// Calls into the store that have not returned.
@@ -213,7 +213,7 @@ mod tests {
         ended: Duration::from_millis(60),
     };
 
-    fn wait(calls: &Calls, stops: &Stops, over: &WorkEnd, told: &Receiver<u8>) -> (WaitOutcome<u8>, bool) {
+    fn wait(calls: &Calls, stops: &StopFlags, over: &WorkEnd, told: &Receiver<u8>) -> (WaitOutcome<u8>, bool) {
         let stop = AtomicBool::new(false);
         let waiting = Waiting {
             stops,
@@ -241,7 +241,7 @@ mod tests {
                 }
                 tell.send(7).unwrap();
             });
-            let (came, is_stopped) = wait(&calls, &Stops::default(), &over, &told);
+            let (came, is_stopped) = wait(&calls, &StopFlags::default(), &over, &told);
             assert!(matches!(came, WaitOutcome::Returned(7)), "{came:?}");
             assert!(!is_stopped);
         });
@@ -251,7 +251,7 @@ mod tests {
     fn a_call_that_does_not_return_is_left_behind_after_a_stop_or_the_end() {
         let (_tell, told) = sync_channel(1);
         for is_stopped in [false, true] {
-            let (calls, over, stops) = (Calls::default(), WorkEnd::default(), Stops::default());
+            let (calls, over, stops) = (Calls::default(), WorkEnd::default(), StopFlags::default());
             let _flush = calls.begin("flush");
             if is_stopped {
                 stops.stop.store(true, Ordering::SeqCst);
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_second_request_waits_for_no_call() {
         let (_tell, told) = sync_channel(1);
-        let (calls, over, stops) = (Calls::default(), WorkEnd::default(), Stops::default());
+        let (calls, over, stops) = (Calls::default(), WorkEnd::default(), StopFlags::default());
         let _close = calls.begin("close");
         stops.stop.store(true, Ordering::SeqCst);
         stops.at_once.store(true, Ordering::SeqCst);

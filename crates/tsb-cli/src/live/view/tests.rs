@@ -6,7 +6,7 @@ use tsb_core::latency::Histogram;
 use tsb_core::report::{Interval, WatchedSlice};
 
 use super::*;
-use tsb_run::{RunInfo, Timed};
+use tsb_run::{IntervalLatencies, RunInfo};
 
 use crate::live::Board;
 
@@ -19,7 +19,7 @@ fn state() -> State {
         durability: "volatile".to_owned(),
         asked_per_second: Some(54_000.0),
         planned_ns: Some(60_000_000_000),
-        slice_ns: 1_000_000_000,
+        interval_ns: 1_000_000_000,
     });
     for second in 1..=30u64 {
         let mut histogram = Histogram::new();
@@ -39,7 +39,7 @@ fn state() -> State {
             }],
             ..Interval::default()
         };
-        let timed = Timed {
+        let timed = IntervalLatencies {
             delivery: cells.clone(),
             service: cells.clone(),
             lag: cells,

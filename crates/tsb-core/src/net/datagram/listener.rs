@@ -14,7 +14,7 @@ use crate::net::connection::Shared;
 use crate::net::cpu::IngestCpu;
 use crate::net::error::NetError;
 use crate::net::ingest::Ingest;
-use crate::net::listener::ListenerReport;
+use crate::net::listener::ListenerTotals;
 use crate::net::listener_view::ListenerView;
 use crate::net::milepost::{Mileposts, Timing};
 use crate::net::options::{Granted, ListenOptions};
@@ -142,7 +142,7 @@ impl DatagramListener {
 
     /// Applies everything that the kernel has received, within [`ListenOptions::drain_timeout`],
     /// reads the kernel's drop counts, and joins the threads.
-    pub fn stop(mut self) -> ListenerReport {
+    pub fn stop(mut self) -> ListenerTotals {
         let cpu = self.halt();
         let mut timing = Timing::new();
         self.drain_timing(&mut timing);
@@ -150,7 +150,7 @@ impl DatagramListener {
             let lost = mileposts.abandon_unheard(&mut timing);
             add(&self.shared.counters.missing_datagrams, lost);
         }
-        ListenerReport {
+        ListenerTotals {
             stats: self.stats(),
             timing,
             cpu,

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::emit::{Operation, Outcome, Target};
 use crate::net::tests::hand_over;
 use crate::net::{
-    Address, Closing, EmitOptions, Intake, IntakeSink, ListenOptions, ListenerReport, Mileposts, Registry, TargetReport,
+    Address, Closing, EmitOptions, Intake, IntakeSink, ListenOptions, ListenerTotals, Mileposts, Registry, TargetReport,
 };
 use crate::schedule::Slot;
 use crate::series::{Catalog, SeriesId, SeriesKey};
@@ -165,7 +165,7 @@ fn big_buffer() -> ListenOptions {
 }
 
 /// Both sides' accounts of what was sent and what came, all of which must agree.
-fn settle(testbed: Testbed, target: DatagramTarget) -> (TargetReport, ListenerReport) {
+fn settle(testbed: Testbed, target: DatagramTarget) -> (TargetReport, ListenerTotals) {
     let sent = target.finish();
     let received = testbed.listener.stop();
     let stats = &received.stats;

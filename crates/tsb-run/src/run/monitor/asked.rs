@@ -6,7 +6,7 @@
 
 use tsb_core::schedule::{Agenda, Pace, Planned, Progress};
 
-use crate::run::stage::Stage;
+use crate::run::run_context::RunContext;
 
 /// Upper bound of operations iterated in one call, about 0.1 s of work. The rest of a schedule
 /// that is too dense comes in later calls.
@@ -38,8 +38,8 @@ struct IteratedSchedule {
 
 impl Asked {
     /// Nothing is due yet. `None` for a closed loop, which has no due times.
-    pub(super) fn new(stage: &Stage) -> Option<Self> {
-        let timetable = &stage.timetable;
+    pub(super) fn new(context: &RunContext) -> Option<Self> {
+        let timetable = &context.timetable;
         if !timetable.pace.is_open_loop() {
             return None;
         }
@@ -59,13 +59,13 @@ impl Asked {
             due_count,
             due_samples: 0,
             returned: 0.0,
-            sent_share: stage.workload.sent_share(),
+            sent_share: context.workload.sent_share(),
         })
     }
 
     /// Iterates the schedule to `elapsed_ns` since the start, so that [`Self::progress`]
     /// describes that moment. Does nothing at the fleet's own pace.
-    pub(super) fn advance(&mut self, stage: &Stage, elapsed_ns: u64) {
+    pub(super) fn advance(&mut self, context: &RunContext, elapsed_ns: u64) {
         let DueCount::Iterated(iterated) = &mut self.due_count else {
             return;
         };
@@ -76,23 +76,23 @@ impl Asked {
             let Some(due_ns) = due_ns.filter(|due| *due <= elapsed_ns) else {
                 return;
             };
-            self.due_samples += u64::from(stage.workload.alive(slot.group as usize, slot.tick));
+            self.due_samples += u64::from(context.workload.alive(slot.group as usize, slot.tick));
             iterated.progress.note(slot.offset_ns, due_ns);
             iterated.next = iterated.agenda.next();
         }
     }
 
     /// Samples that became due since the last call.
-    pub(super) fn since(&mut self, stage: &Stage, elapsed_ns: u64) -> u64 {
-        self.advance(stage, elapsed_ns);
+    pub(super) fn since(&mut self, context: &RunContext, elapsed_ns: u64) -> u64 {
+        self.advance(context, elapsed_ns);
         if let DueCount::Calculated(ends) = &mut self.due_count
-            && let Some(frontier) = stage.timetable.due_by(elapsed_ns)
+            && let Some(frontier) = context.timetable.due_by(elapsed_ns)
         {
             for (group, counted) in ends.iter_mut().enumerate() {
-                let due = stage.timetable.ticks_through(group as u32, Some(frontier));
+                let due = context.timetable.ticks_through(group as u32, Some(frontier));
                 let from = due.start.max(*counted);
                 if from < due.end {
-                    self.due_samples += stage.workload.samples_due(group, from..due.end);
+                    self.due_samples += context.workload.samples_due(group, from..due.end);
                     *counted = due.end;
                 }
             }

@@ -17,7 +17,7 @@ pub(super) fn hear(inputs: &MonitorInputs, newest: &[Option<Timestamp>], heard: 
     let of_all = newest.iter().flatten().max().copied();
     let kept_from = of_all.zip(retention_ns).map(|(newest, kept_ns)| newest + -kept_ns);
     let now = now(inputs);
-    for (index, group) in inputs.stage.workload.groups().iter().enumerate() {
+    for (index, group) in inputs.context.workload.groups().iter().enumerate() {
         let series = group.first.index()..group.first.index() + group.len as usize;
         let Some(answers) = newest.get(series) else { continue };
         let until = now.map(|now| until(inputs, index, group, now));
@@ -27,14 +27,14 @@ pub(super) fn hear(inputs: &MonitorInputs, newest: &[Option<Timestamp>], heard: 
 
 /// Current fleet time; `None` if the run does not keep the fleet's own pace.
 fn now(inputs: &MonitorInputs) -> Option<Timestamp> {
-    let speed = inputs.stage.speed()?;
-    let elapsed_ns = inputs.stage.clock.now().saturating_sub(inputs.start_ns) + ROUNDED_NS;
+    let speed = inputs.context.speed()?;
+    let elapsed_ns = inputs.context.clock.now().saturating_sub(inputs.start_ns) + ROUNDED_NS;
     Some(inputs.base + speed.fleet_ns(elapsed_ns) as i64)
 }
 
 /// The newest timestamp of a group that is due by `now`, plus the largest possible jitter.
 fn until(inputs: &MonitorInputs, index: usize, group: &Group, now: Timestamp) -> Timestamp {
-    let workload = &inputs.stage.workload;
+    let workload = &inputs.context.workload;
     let jitter_ns = workload.spec().jitter.max_ns as i64;
     // Recorded timestamps do not follow the ticks.
     if workload.window().is_some() {

@@ -12,7 +12,7 @@ use super::asked::Asked;
 use crate::controls::Controls;
 use crate::observer::{Phase, Progress};
 use crate::run::interval_recorder::{IntervalRecorder, SampleCounters};
-use crate::run::stage::Stage;
+use crate::run::run_context::RunContext;
 use crate::units;
 
 /// The observations of a sender.
@@ -26,21 +26,21 @@ pub struct Observations {
 
 /// Calls `run`, which sends from `start_ns` of the clock on, and reports its progress meanwhile.
 pub fn progress<T: Send>(
-    stage: &Stage,
+    context: &RunContext,
     live: &Live,
     controls: &Controls,
     start_ns: u64,
     run: impl FnOnce() -> T,
 ) -> (T, Observations) {
     let is_over = AtomicBool::new(false);
-    let begin = || Sender {
-        stage,
+    let begin = || SenderMonitor {
+        context,
         live,
         controls,
         start_ns,
-        intervals: IntervalRecorder::new(start_ns, stage.plan.report_interval_ns, &[]),
-        asked: Asked::new(stage),
-        shown: (stage.clock.now(), 0),
+        intervals: IntervalRecorder::new(start_ns, context.plan.report_interval_ns, &[]),
+        asked: Asked::new(context),
+        shown: (context.clock.now(), 0),
     };
     std::thread::scope(|threads| {
         let watching = threads.spawn(|| begin().watch(&is_over));
@@ -52,8 +52,8 @@ pub fn progress<T: Send>(
 }
 
 /// The state of the monitor thread.
-struct Sender<'a> {
-    stage: &'a Stage,
+struct SenderMonitor<'a> {
+    context: &'a RunContext,
     live: &'a Live,
     controls: &'a Controls,
     start_ns: u64,
@@ -64,9 +64,9 @@ struct Sender<'a> {
     shown: (u64, u64),
 }
 
-impl Sender<'_> {
+impl SenderMonitor<'_> {
     fn watch(mut self, is_over: &AtomicBool) -> Observations {
-        let clock = &self.stage.clock;
+        let clock = &self.context.clock;
         while !is_over.load(Ordering::Acquire) {
             clock.wait_until((clock.now() + SLICE_NS).min(self.intervals.end_ns()));
             let now = clock.now();
@@ -91,7 +91,7 @@ impl Sender<'_> {
         let interval = self.intervals.cut(now, counted);
         let asked = self.asked.as_mut();
         Interval {
-            asked: asked.map(|asked| asked.since(self.stage, interval.end_ns)),
+            asked: asked.map(|asked| asked.since(self.context, interval.end_ns)),
             ..interval
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct NewestPoll {
 impl NewestPoll {
     /// No answers yet.
     pub(super) fn new(inputs: &MonitorInputs) -> Self {
-        let series = inputs.stage.workload.catalog().len();
+        let series = inputs.context.workload.catalog().len();
         Self {
             series: (0..series as u32).map(SeriesId).collect(),
             newest: vec![None; series],
@@ -97,12 +97,12 @@ impl Now<'_> {
 impl StalenessPolls {
     /// No polls yet.
     pub(super) fn new(inputs: &MonitorInputs) -> Self {
-        let series = inputs.stage.workload.catalog().len();
-        let timetable = &inputs.stage.timetable;
+        let series = inputs.context.workload.catalog().len();
+        let timetable = &inputs.context.timetable;
         let workers = if timetable.pace.is_open_loop() {
             Vec::new()
         } else {
-            let ranges = timetable.roster.split(inputs.stage.plan.workers);
+            let ranges = timetable.roster.split(inputs.context.plan.workers);
             ranges.into_iter().map(|groups| (groups, Progress::default())).collect()
         };
         Self {
@@ -122,7 +122,7 @@ impl StalenessPolls {
 
     /// Whether samples are still due at `elapsed_ns`: after the plan's end nothing is stale.
     pub(super) fn is_wanted(inputs: &MonitorInputs, asked: Option<&Asked>, elapsed_ns: u64) -> bool {
-        let planned_ns = inputs.stage.timetable.planned_ns();
+        let planned_ns = inputs.context.timetable.planned_ns();
         !asked.is_some_and(Asked::has_ended) && planned_ns.is_none_or(|end| elapsed_ns <= end)
     }
 
@@ -187,7 +187,7 @@ impl StalenessPolls {
     pub(super) fn end(&mut self, inputs: &MonitorInputs, asked: Option<&Asked>, elapsed_ns: u64) {
         let elapsed_ns = until_planned(inputs, elapsed_ns);
         let mut never = 0;
-        let workload = &inputs.stage.workload;
+        let workload = &inputs.context.workload;
         for part in parts(&self.workers, inputs, asked) {
             let now = part.now(inputs, elapsed_ns);
             let Some(now_ns) = now.and_then(|now| now.fleet_ns()) else {
@@ -223,7 +223,7 @@ impl StalenessPolls {
 
 /// Limits `elapsed_ns` to the planned end, after which nothing is due.
 fn until_planned(inputs: &MonitorInputs, elapsed_ns: u64) -> u64 {
-    let planned_ns = inputs.stage.timetable.planned_ns();
+    let planned_ns = inputs.context.timetable.planned_ns();
     planned_ns.map_or(elapsed_ns, |planned| elapsed_ns.min(planned))
 }
 
@@ -237,7 +237,7 @@ struct GroupPart<'a> {
 
 impl<'a> GroupPart<'a> {
     fn now(&self, inputs: &MonitorInputs, elapsed_ns: u64) -> Option<Now<'a>> {
-        match (self.progress, inputs.stage.speed()) {
+        match (self.progress, inputs.context.speed()) {
             (Some(progress), _) => Some(Now::Followed { progress, elapsed_ns }),
             (None, Some(speed)) => Some(Now::Paced {
                 speed: speed.as_f64(),
@@ -256,7 +256,7 @@ fn parts<'a>(
 ) -> Vec<GroupPart<'a>> {
     if workers.is_empty() {
         return vec![GroupPart {
-            groups: 0..inputs.stage.timetable.roster.groups().len() as u32,
+            groups: 0..inputs.context.timetable.roster.groups().len() as u32,
             worker: None,
             progress: asked.and_then(Asked::progress),
         }];
@@ -277,7 +277,7 @@ fn observe(
     group: usize,
     now: &Now<'_>,
 ) -> Option<u64> {
-    let workload = &inputs.stage.workload;
+    let workload = &inputs.context.workload;
     let now_ns = now.fleet_ns()?;
     let tick = workload.tick_at(group, now_ns)?;
     let mut largest = None;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tsb_core::latency::{Histogram, Interval, Recording, Timeline};
-use tsb_core::net::{AnyListener, ListenerReport, ListenerStats, ListenerView, Timing};
+use tsb_core::net::{AnyListener, ListenerStats, ListenerTotals, ListenerView, Timing};
 use tsb_core::time::{Clock, SECOND_NS};
 
 /// What a watcher sees of a listener while the pass goes on.
@@ -131,7 +131,7 @@ impl Watch {
     }
 
     /// Stops the listener, where there is one. What looks at it meanwhile does not wait.
-    pub(super) fn stop(&self, clock: &dyn Clock) -> Option<ListenerReport> {
+    pub(super) fn stop(&self, clock: &dyn Clock) -> Option<ListenerTotals> {
         let listener = lock(&self.listener).take()?;
         let report = listener.stop();
         self.turned_away.store(of_stats(&report.stats), Ordering::Release);
