@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tsb_core::emit::{Operation, Outcome, Target};
-use tsb_core::net::{AnyTarget, Carrier, ListenerReport, TargetReport};
+use tsb_core::net::{AnyTarget, Carrier, ListenerTotals, TargetReport};
 use tsb_core::schedule::Slot;
 use tsb_core::time::Clock;
 use tsb_core::wire::Protocol;
@@ -117,7 +117,7 @@ impl Loopback {
     /// # Panics
     /// When the two do not agree.
     #[expect(clippy::expect_used, reason = "a benchmark that loses samples is of no use")]
-    pub fn close(self) -> (TargetReport, ListenerReport) {
+    pub fn close(self) -> (TargetReport, ListenerTotals) {
         let sent = self.target.finish();
         let received = self.inner.close().expect("every sample was taken");
         assert_eq!(sent.samples, received.stats.samples);

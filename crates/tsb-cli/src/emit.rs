@@ -27,8 +27,8 @@ use crate::{interrupt, say};
 use tsb_run::ends::{EmitReport, EndLatency, SentDatagrams};
 use tsb_run::journal::{Followed, Follower};
 use tsb_run::run::{
-    Driven, Pass, Rejects, Seen, SinkTotals, Stage, Watch, check_asked, excepted, fingerprint, header_of_emit, issued,
-    missing, missing_note, offered, progress, way_of_emit, with_latencies, write_hdr_log,
+    Observations, Pass, PassResult, Rejects, RunContext, SinkTotals, Watch, acceptance_of_emit, check_asked, excepted,
+    fingerprint, header_of_emit, issued, missing, missing_note, offered, progress, with_latencies, write_hdr_log,
 };
 use tsb_run::{foreign, units};
 
@@ -63,10 +63,10 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
         journal,
         ..display.controls()
     };
-    let stage = Stage::new(&plan, 1)?;
-    check_asked(&stage, None)?;
-    let sent = send(&stage, &endpoint, &address, &controls)?;
-    let mut result = result(&stage, &endpoint, &sent);
+    let context = RunContext::new(&plan, 1)?;
+    check_asked(&context, None)?;
+    let sent = send(&context, &endpoint, &address, &controls)?;
+    let mut result = result(&context, &endpoint, &sent);
     let SendResults { base, driven, .. } = sent;
     result
         .notes
@@ -85,19 +85,24 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
 /// The results of sending: the timestamp of the start, counters, and intervals.
 struct SendResults {
     base: Timestamp,
-    driven: Driven,
-    seen: Seen,
+    driven: PassResult,
+    seen: Observations,
 }
 
 /// Sends the workload, and writes the journal if there is one.
-fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Controls) -> Result<SendResults, Failure> {
-    let (start_ns, base) = stage.beginning();
-    let (live, watch) = (Live::new(stage.plan.workers), Watch::default());
+fn send(
+    context: &RunContext,
+    endpoint: &Endpoint,
+    address: &Address,
+    controls: &Controls,
+) -> Result<SendResults, Failure> {
+    let (start_ns, base) = context.beginning();
+    let (live, watch) = (Live::new(context.plan.workers), Watch::default());
     let nowhere: Arc<dyn Store> = Arc::new(NullStore::new());
     let (totals, rejects) = (Arc::new(SinkTotals::default()), Arc::new(Rejects::new()));
     let pass = Pass {
-        stage,
-        timetable: &stage.timetable,
+        context,
+        timetable: &context.timetable,
         store: nowhere,
         start_ns,
         base,
@@ -107,12 +112,12 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Contro
         rejects: Arc::clone(&rejects),
         window: None,
         listening: &watch,
-        between: None,
+        start_relay: None,
         sockets: &controls.sockets,
     };
     let followed = Followed {
-        way: way_of_emit(endpoint.transport),
-        clock: &*stage.clock,
+        acceptance: acceptance_of_emit(endpoint.transport),
+        clock: &*context.clock,
         start_ns,
         live: &live,
         totals: &totals,
@@ -120,9 +125,9 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Contro
         rejects: &rejects,
         store: None,
     };
-    let header = header_of_emit(stage, endpoint.to_string(), base);
+    let header = header_of_emit(context, endpoint.to_string(), base);
     let send = || pass.remote(address);
-    let (driven, seen) = progress(stage, &live, controls, start_ns, || match &controls.journal {
+    let (driven, seen) = progress(context, &live, controls, start_ns, || match &controls.journal {
         Some(journal) => Follower::begin(journal, header, followed).beside(send),
         None => send(),
     });
@@ -131,16 +136,16 @@ fn send(stage: &Stage, endpoint: &Endpoint, address: &Address, controls: &Contro
 }
 
 /// Samples that were encoded and lost with their connection before they were sent.
-fn unsent(driven: &Driven) -> u64 {
+fn unsent(driven: &PassResult) -> u64 {
     driven.wire.as_ref().map_or(0, |wire| wire.unsent_samples)
 }
 
-fn sent_for_good(driven: &Driven) -> u64 {
+fn sent_for_good(driven: &PassResult) -> u64 {
     driven.counts.sent().samples.saturating_sub(unsent(driven))
 }
 
 /// The part of the ledger that a sender knows.
-fn ledger(endpoint: &Endpoint, driven: &Driven) -> Ledger {
+fn ledger(endpoint: &Endpoint, driven: &PassResult) -> Ledger {
     let mut ledger = Ledger::new();
     let (sent, counts) = (sent_for_good(driven), &driven.counts);
     ledger.set(Counter::Due, counts.due.samples).set(Counter::Sent, sent);
@@ -156,7 +161,7 @@ fn ledger(endpoint: &Endpoint, driven: &Driven) -> Ledger {
 
 /// The issued operations that the server need not hold. Refused samples cannot be identified: an
 /// answer only counts them.
-fn exceptions(driven: &Driven) -> Exceptions {
+fn exceptions(driven: &PassResult) -> Exceptions {
     let unsent = unsent(driven);
     Exceptions {
         rejected_unnamed: driven.counts.rejected,
@@ -180,7 +185,7 @@ fn intervals(sent: &SendResults) -> Vec<Interval> {
 }
 
 /// The latencies that a sender knows: all of them if the server answers, else only the lag.
-fn latency(endpoint: &Endpoint, driven: &Driven) -> EndLatency {
+fn latency(endpoint: &Endpoint, driven: &PassResult) -> EndLatency {
     let lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
     if !endpoint.transport.is_answered() {
         return EndLatency {
@@ -207,7 +212,7 @@ fn latency(endpoint: &Endpoint, driven: &Driven) -> EndLatency {
     }
 }
 
-fn notes(endpoint: &Endpoint, driven: &Driven) -> Vec<String> {
+fn notes(endpoint: &Endpoint, driven: &PassResult) -> Vec<String> {
     let is_answered = endpoint.transport.is_answered();
     let missing = missing_note(driven.response.total.count(), missing(driven)).filter(|_| is_answered);
     let held = (!is_answered).then(|| "nothing acknowledged anything: held is what the kernel took".to_owned());
@@ -215,7 +220,7 @@ fn notes(endpoint: &Endpoint, driven: &Driven) -> Vec<String> {
     missing.into_iter().chain(held).chain(failed).collect()
 }
 
-fn rate(stage: &Stage, endpoint: &Endpoint, driven: &Driven) -> Rate {
+fn rate(context: &RunContext, endpoint: &Endpoint, driven: &PassResult) -> Rate {
     let sent = sent_for_good(driven);
     let per = |samples: u64, nanos: u64| samples as f64 * 1e9 / nanos.max(1) as f64;
     let per_second = |samples: u64| per(samples, driven.elapsed_ns);
@@ -224,7 +229,7 @@ fn rate(stage: &Stage, endpoint: &Endpoint, driven: &Driven) -> Rate {
     } else {
         sent
     };
-    let closed_loop = stage.plan.is_closed_loop();
+    let closed_loop = context.plan.is_closed_loop();
     Rate {
         asked_per_second: (!closed_loop).then(|| per(driven.counts.due.samples, driven.asked_ns)),
         held_per_second: per_second(held),
@@ -232,13 +237,14 @@ fn rate(stage: &Stage, endpoint: &Endpoint, driven: &Driven) -> Rate {
         peak: None,
         ceiling_per_second: None,
         closed_loop,
-        speed: stage
-            .speed()
-            .map_or_else(|| per_second(sent) / stage.workload.samples_per_second(), Speed::as_f64),
+        speed: context.speed().map_or_else(
+            || per_second(sent) / context.workload.samples_per_second(),
+            Speed::as_f64,
+        ),
     }
 }
 
-fn cost(driven: &Driven) -> Cost {
+fn cost(driven: &PassResult) -> Cost {
     let sent = sent_for_good(driven).max(1) as f64;
     Cost {
         generator_cpu_ns_per_sample: Some(driven.cpu.total_ns as f64 / sent),
@@ -249,7 +255,7 @@ fn cost(driven: &Driven) -> Cost {
 }
 
 /// The report; what a sender cannot know is absent.
-fn result(stage: &Stage, endpoint: &Endpoint, all: &SendResults) -> EmitReport {
+fn result(context: &RunContext, endpoint: &Endpoint, all: &SendResults) -> EmitReport {
     let SendResults { base, driven, seen } = all;
     let wire = driven.wire.as_ref();
     EmitReport {
@@ -257,9 +263,9 @@ fn result(stage: &Stage, endpoint: &Endpoint, all: &SendResults) -> EmitReport {
         started_at_ns: base.0,
         duration_ns: driven.elapsed_ns,
         interrupted: driven.interrupted,
-        plan: stage.plan.clone(),
-        seed: stage.plan.workload.seed,
-        fingerprint: fingerprint(stage),
+        plan: context.plan.clone(),
+        seed: context.plan.workload.seed,
+        fingerprint: fingerprint(context),
         target: Target {
             store: endpoint.to_string(),
             transport: endpoint.transport.name().to_owned(),
@@ -278,11 +284,11 @@ fn result(stage: &Stage, endpoint: &Endpoint, all: &SendResults) -> EmitReport {
             wait: None,
             untimed: 0,
         },
-        rate: rate(stage, endpoint, driven),
+        rate: rate(context, endpoint, driven),
         ledger: ledger(endpoint, driven),
         latency: latency(endpoint, driven),
         cost: cost(driven),
-        offered: offered(stage, &driven.issued),
+        offered: offered(context, &driven.issued),
         intervals: intervals(all),
         resources: seen.resources.clone(),
         issued: issued(&driven.issued),
@@ -311,7 +317,7 @@ fn shed_in_words(due: u64, sent: u64) -> String {
     format!(" (shed {}: {share:.1} % never sent)", units::count(shed))
 }
 
-fn text(endpoint: &Endpoint, driven: &Driven) -> String {
+fn text(endpoint: &Endpoint, driven: &PassResult) -> String {
     let sent = sent_for_good(driven);
     let lag = Summary::new(&driven.lag.total, driven.started_samples);
     let show = |value: Option<u64>| value.map_or("-".to_owned(), units::nanos);

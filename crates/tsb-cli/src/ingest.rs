@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tsb_core::net::{
-    AnyListener, Carrier, Glance, IngestCpu, ListenOptions, ListenerReport, ListenerStats, NetError, Registry, Runtime,
-    Undefined,
+    AnyListener, Carrier, IngestCpu, ListenOptions, ListenerStats, ListenerTotals, ListenerView, NetError, Registry,
+    Runtime, Undefined,
 };
 use tsb_core::report::Interval;
 use tsb_core::resource::Usage;
@@ -24,9 +24,9 @@ use crate::failure::Failure;
 use crate::output::{Outputs, first_failure};
 use crate::plan::WirePlan;
 use crate::{credentials, interrupt};
-use tsb_run::damage::Told;
+use tsb_run::damage::ReportedDamage;
 use tsb_run::ends::IngestPlan;
-use tsb_run::run::{Came, Guarded, Rejects, Route, Seen, SinkTotals, StoreSink, Writer};
+use tsb_run::run::{GuardedStore, Observations, Rejects, Route, SinkTotals, StoreSink, WaitOutcome, Writer};
 use tsb_run::units;
 
 mod abandonable;
@@ -40,7 +40,7 @@ use watch::{IngestIntervals, ProgressSource, WatchOptions, refuse_remote, watch}
 /// The state that the listeners of one command share.
 struct Service {
     /// The store, guarded so that a stuck call can be abandoned.
-    store: Arc<Guarded>,
+    store: Arc<GuardedStore>,
     /// The same store without the guard, for the path of a sample.
     raw: Arc<dyn Store>,
     registry: Arc<Registry>,
@@ -82,7 +82,7 @@ struct ServiceResults {
     stats: Vec<ListenerStats>,
     cpu: IngestCpu,
     elapsed_ns: u64,
-    seen: Seen,
+    seen: Observations,
     closed: tsb_stores::Result<()>,
 }
 
@@ -90,20 +90,20 @@ struct ServiceResults {
 pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     crate::plan::no_effect::check_ingest(args)?;
     let limits = limits(args)?;
-    let patience = crate::run::patience(args.store_timeout.as_deref())?;
+    let store_timeouts = crate::run::store_timeouts(args.store_timeout.as_deref())?;
     let duration_ns = args.duration.as_deref().map(|text| {
         let read = units::parse_duration(text);
         read.map_err(|why| Failure::usage(format!("cannot read --duration {text}")).because_of(why))
     });
     let duration_ns = duration_ns.transpose()?;
     if args.listen.iter().any(files::is_for) {
-        return files::command(args, &limits, patience, duration_ns);
+        return files::command(args, &limits, store_timeouts, duration_ns);
     }
     let outputs = Outputs::open(&args.output)?;
     // Before anyone hears that it listens: from then on a signal asks for an orderly end.
     let signals = interrupt::signals();
     let service = Arc::new(Service::open(args, &limits)?);
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell(&*service.store, crate::say::warning);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
@@ -111,14 +111,14 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
     for url in &args.listen {
         listeners.push(service.listen(url, args.allow_remote, &limits, &runtime)?);
     }
-    let glances: Vec<Glance> = listeners.iter().map(AnyListener::glance).collect();
+    let views: Vec<ListenerView> = listeners.iter().map(AnyListener::view).collect();
     let (started, base) = (service.clock.now(), service.clock.wall());
     let intervals = Arc::new(IngestIntervals::begin(started));
     let calls = Arc::clone(&service.totals.calls);
     let came = {
         let (service, options) = (Arc::clone(&service), WatchOptions::of(args, duration_ns));
         let intervals = Arc::clone(&intervals);
-        serve_abandonable(&signals, patience, &calls, move |stop, over| {
+        serve_abandonable(&signals, store_timeouts, &calls, move |stop, over| {
             let progress = ServiceProgress {
                 service: &service,
                 listeners: &listeners,
@@ -131,8 +131,8 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         })?
     };
     let (results, abandoned) = match came {
-        Came::Back(results) => (results, None),
-        Came::Never(why) => (service.results_without_store(&glances, started, &intervals), Some(why)),
+        WaitOutcome::Returned(results) => (results, None),
+        WaitOutcome::Abandoned(why) => (service.results_without_store(&views, started, &intervals), Some(why)),
     };
     let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
     let plan = plan(args, &limits, duration_ns, true);
@@ -151,7 +151,7 @@ fn plan(args: &IngestArgs, limits: &Limits, duration_ns: Option<u64>, has_series
         max_name_bytes: has_series.then_some(limits.max_name_bytes),
         max_connections: limits.listen.max_connections as u64,
         allow_remote: args.allow_remote,
-        // `patience` has refused what is no duration.
+        // `store_timeouts` has refused what is no duration.
         store_timeout_ns: args
             .store_timeout
             .as_deref()
@@ -256,7 +256,7 @@ impl Service {
         let raw: Arc<dyn Store> = Arc::from(store);
         let totals = Arc::new(SinkTotals::default());
         let broken = |said| Failure::new(Exit::Bug, "cannot use the store").because_of(format!("it {said}"));
-        let store = Arc::new(Guarded::new(&raw, &totals.calls).map_err(broken)?);
+        let store = Arc::new(GuardedStore::new(&raw, &totals.calls).map_err(broken)?);
         let defined = Arc::clone(&store);
         let define = move |id: SeriesId, key: &SeriesKey| {
             defined.define(&[(id, key.clone())]).map_err(|error| undefined(&error))
@@ -306,15 +306,15 @@ impl Service {
         Ok(listener)
     }
 
-    /// Stops the listeners and closes the store.
+    /// StopFlags the listeners and closes the store.
     fn end(
         &self,
         listeners: Vec<AnyListener>,
         started: u64,
-        told: &mut Told,
+        told: &mut ReportedDamage,
         intervals: &IngestIntervals,
     ) -> ServiceResults {
-        let reports: Vec<ListenerReport> = listeners.into_iter().map(AnyListener::stop).collect();
+        let reports: Vec<ListenerTotals> = listeners.into_iter().map(AnyListener::stop).collect();
         let mut cpu = IngestCpu::default();
         for report in &reports {
             cpu.merge(&report.cpu);
@@ -332,12 +332,17 @@ impl Service {
     }
 
     /// The results that are known if a call into the store does not return.
-    fn results_without_store(&self, glances: &[Glance], started: u64, intervals: &IngestIntervals) -> ServiceResults {
+    fn results_without_store(
+        &self,
+        views: &[ListenerView],
+        started: u64,
+        intervals: &IngestIntervals,
+    ) -> ServiceResults {
         // Its end may never come.
         std::mem::forget(self.store.leave());
         let (elapsed_ns, seen) = self.seen(started, intervals);
         ServiceResults {
-            stats: glances.iter().map(Glance::stats).collect(),
+            stats: views.iter().map(ListenerView::stats).collect(),
             cpu: IngestCpu::default(),
             elapsed_ns,
             seen,
@@ -346,10 +351,10 @@ impl Service {
     }
 
     /// Length of listening in nanoseconds, and the observations.
-    fn seen(&self, started: u64, intervals: &IngestIntervals) -> (u64, Seen) {
+    fn seen(&self, started: u64, intervals: &IngestIntervals) -> (u64, Observations) {
         let now = self.clock.now();
         let (intervals, resources) = intervals.end(now, self.totals.accepted.load(Ordering::Relaxed));
-        (now - started, Seen { intervals, resources })
+        (now - started, Observations { intervals, resources })
     }
 
     /// Writes the report, and returns the first failure.

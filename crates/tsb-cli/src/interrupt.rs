@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_run::Stops;
+use tsb_run::StopFlags;
 
 use crate::exit::Exit;
 use crate::say;
@@ -17,7 +17,7 @@ const LAST_NS: u64 = SECOND_NS;
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
     /// The stop flags. Keys may set them as well as signals.
-    pub stops: Stops,
+    pub stops: StopFlags,
     /// Called before the process ends without an orderly end, to restore the terminal.
     pub before_end: Arc<OnceLock<fn()>>,
 }

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::output::ignore_broken_pipe;
 use crate::{credentials, say};
 use print::Printer;
-use tsb_run::damage::Told;
+use tsb_run::damage::ReportedDamage;
 use tsb_run::{foreign, units};
 
 /// Runs the command.
@@ -125,7 +125,7 @@ fn from_store(
     // Opening would make the place where no run has been.
     let of_server = if spec.is_client() { keys::known(spec)? } else { None };
     let store = existing(&keys::completed(spec))?;
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell(&*store, crate::say::warning);
     // Before anything is defined, which would make the series.
     let known = if spec.is_client() {

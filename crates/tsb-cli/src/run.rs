@@ -9,7 +9,7 @@ use tsb_core::report::Report;
 use tsb_core::verdict::Status;
 use tsb_run::journal::Journal;
 use tsb_run::run::write_hdr_log;
-use tsb_run::{Controls, Kept, Patience, Plan, run_each, units};
+use tsb_run::{Controls, FinishedRuns, Plan, StoreTimeouts, run_each, units};
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
@@ -40,15 +40,15 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     }
     tsb_run::run::check_comparable(&plan)?;
     check_labels(args.label.len(), plan.stores.len())?;
-    let patience = patience(args.store_timeout.as_deref())?;
+    let store_timeouts = store_timeouts(args.store_timeout.as_deref())?;
     let mut outputs = Outputs::open(&args.output)?;
     let display = Display::open(args, &interrupt::signals())?;
-    let kept = Arc::new(Kept::new(outputs.report_file().cloned().map(saver)));
+    let kept = Arc::new(FinishedRuns::new(outputs.report_file().cloned().map(saver)));
     let keeper = Arc::clone(&kept);
     let journal = journal(args, &outputs)?;
     outputs.supersedes(journal.clone());
     let controls = Controls {
-        patience,
+        store_timeouts,
         labels: args.label.clone(),
         provisional: Some(Arc::new(move |run| keeper.keep_with(run))),
         journal,
@@ -87,13 +87,13 @@ fn saver(file: Target) -> Box<dyn Fn(&Report) + Send + Sync> {
 ///
 /// # Errors
 /// If it is not a duration, or is 0.
-pub fn patience(typed: Option<&str>) -> Result<Patience, Failure> {
+pub fn store_timeouts(typed: Option<&str>) -> Result<StoreTimeouts, Failure> {
     let Some(text) = typed else {
-        return Ok(Patience::default());
+        return Ok(StoreTimeouts::default());
     };
     let failure = || Failure::usage(format!("cannot read --store-timeout {text}"));
     let ns = units::parse_duration(text).map_err(|why| failure().because_of(why))?;
-    Patience::of(Duration::from_nanos(ns)).map_err(|_| failure().because_of("every call takes some time"))
+    StoreTimeouts::of(Duration::from_nanos(ns)).map_err(|_| failure().because_of("every call takes some time"))
 }
 
 /// The journal of a run: the one that was named, or one next to its report.
@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn a_time_is_a_duration_above_0() {
-        assert_eq!(patience(Some("2s")).unwrap().stopped, Duration::from_secs(2));
-        assert_eq!(patience(None).unwrap().stopped, Duration::from_secs(30));
+        assert_eq!(store_timeouts(Some("2s")).unwrap().stopped, Duration::from_secs(2));
+        assert_eq!(store_timeouts(None).unwrap().stopped, Duration::from_secs(30));
         for bad in ["0s", "soon"] {
-            assert!(patience(Some(bad)).is_err(), "{bad}");
+            assert!(store_timeouts(Some(bad)).is_err(), "{bad}");
         }
     }
 }

@@ -26,8 +26,8 @@ use crate::plan::Plan;
 use crate::{query, reports, say};
 use run_facts::RunFacts;
 use show::print;
-use tsb_run::audit::{Audit, Heard, Scope};
-use tsb_run::damage::Told;
+use tsb_run::audit::{Audit, NewestAnswers, Scope};
+use tsb_run::damage::ReportedDamage;
 use tsb_run::run::{issued_ticks, read_back, settle};
 use tsb_run::{journal, units};
 
@@ -179,7 +179,7 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
         audit = read(run, &*store, &workload, &facts, audit.sent)?;
     }
     let mut ledger = facts.before();
-    settle(&facts.elsewhere(), &audit, &mut ledger);
+    settle(&facts.expected_absent(), &audit, &mut ledger);
     facts.bound(&audit, &mut ledger);
     let mut verdict = judge(&ledger, None);
     if let Err(failure) = query::check_structure(&spec) {
@@ -208,7 +208,7 @@ struct ReopenedStore {
     store: Box<dyn Store>,
     workload: Workload,
     /// Damage reported when it was opened.
-    told: Told,
+    told: ReportedDamage,
 }
 
 /// Opens the store of a plan, or `store` instead, for example a copy of it.
@@ -226,7 +226,7 @@ fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<ReopenedSto
             .ok_or_else(|| Failure::usage("cannot verify: the report names no store").hint("give --store SPEC"))?,
     };
     let store = query::existing(&spec)?;
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell(&*store, crate::say::warning);
     let workload = Workload::new(&plan.workload)
         .map_err(|error| Failure::usage("cannot plan the workload again").because(&error))?;
@@ -264,7 +264,7 @@ fn read(
         is_cut_off: false,
         in_doubt: &facts.in_doubt(),
         unnamed,
-        heard: &Heard::default(),
+        heard: &NewestAnswers::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     let audit = scope.run(&AtomicU64::new(0));

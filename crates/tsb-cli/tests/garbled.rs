@@ -16,7 +16,7 @@ mod program;
 mod relay;
 
 use program::tsb;
-use relay::{Manner, Relay};
+use relay::{Relay, RelayMode};
 
 /// How long a run sends, and how much later it may end: every request has a second.
 const DURATION_S: u64 = 6;
@@ -122,9 +122,9 @@ fn for_two_seconds(spec: &str, options: &str) -> Result<(), Failed> {
     let clock = MonotonicClock::new();
     let child = run(&spec)?;
     clock.wait_until(2 * SECOND_NS);
-    relay.behave(Manner::Garbage);
+    relay.behave(RelayMode::Garbage);
     clock.wait_until(4 * SECOND_NS);
-    relay.behave(Manner::Honest);
+    relay.behave(RelayMode::Honest);
     let (code, report) = report(child, &clock)?;
     let ledger = &report["ledger"];
     let count = |name: &str| ledger[name].as_u64().unwrap_or_default();
@@ -153,7 +153,7 @@ fn to_the_end(spec: &str, options: &str) -> Result<(), Failed> {
     let clock = MonotonicClock::new();
     let child = run(&spec)?;
     clock.wait_until(2 * SECOND_NS);
-    relay.behave(Manner::Garbage);
+    relay.behave(RelayMode::Garbage);
     let (code, report) = report(child, &clock)?;
     let count = |name: &str| report["ledger"][name].as_u64().unwrap_or_default();
     ensure(

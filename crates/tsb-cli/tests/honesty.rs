@@ -177,7 +177,7 @@ fn a_receiver_that_drops_one_record_in_a_thousand_is_named_to_the_sample() {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let mut controls = quiet();
     let keeps = Arc::clone(&kept);
-    controls.between = Some(Arc::new(move |to| dropping_relay(to, Arc::clone(&keeps))));
+    controls.start_relay = Some(Arc::new(move |to| dropping_relay(to, Arc::clone(&keeps))));
     let plan = plan(|options| {
         options.transport = Some("tcp".to_owned());
         options.protocol = Some("graphite".to_owned());
@@ -239,7 +239,7 @@ fn a_network_that_drops_datagrams_is_named_to_the_sample() {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let mut controls = quiet();
         let keeps = Arc::clone(&kept);
-        controls.between = Some(Arc::new(move |to| dropping_datagrams(to, 50, Arc::clone(&keeps))));
+        controls.start_relay = Some(Arc::new(move |to| dropping_datagrams(to, 50, Arc::clone(&keeps))));
         let plan = plan(|options| {
             options.transport = Some("udp".to_owned());
             options.protocol = Some(protocol.to_owned());

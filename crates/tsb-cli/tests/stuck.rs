@@ -16,7 +16,7 @@ use tsb_core::report::{Report, Run};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::verdict::Status;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
-use tsb_run::{Controls, Kept, Patience, run_each};
+use tsb_run::{Controls, FinishedRuns, StoreTimeouts, run_each};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
@@ -142,7 +142,7 @@ fn plan(transport: &str, duration: &str) -> Plan {
 
 fn controls() -> Controls {
     Controls {
-        patience: Patience {
+        store_timeouts: StoreTimeouts {
             stopped: PATIENCE,
             ended: PATIENCE,
         },
@@ -159,7 +159,7 @@ struct StoreCounts {
 
 /// Runs two stores, of which the first gets stuck.
 fn run(at: StuckCall, plan: &Plan, controls: &Controls) -> (Report, StoreCounts) {
-    let (kept, known) = (Kept::new(None), StoreCounts::default());
+    let (kept, known) = (FinishedRuns::new(None), StoreCounts::default());
     let first = plan.stores[0].clone();
     let open = |single: &Plan| {
         let is_first = single.stores[0] == first;
@@ -295,7 +295,7 @@ fn a_stop_is_obeyed_in_every_phase() {
     ] {
         let mut controls = controls();
         // At the end of a run there would be no end.
-        controls.patience.ended = Duration::from_hours(1);
+        controls.store_timeouts.ended = Duration::from_hours(1);
         let stop = Arc::clone(&controls.stops.stop);
         let clock = MonotonicClock::new();
         let stopping = std::thread::spawn(move || {
@@ -322,8 +322,8 @@ fn a_second_request_waits_for_nothing_and_leaves_the_report() {
         (StuckCall::Close, "close"),
     ] {
         let mut controls = controls();
-        controls.patience.ended = Duration::from_hours(1);
-        controls.patience.stopped = Duration::from_hours(1);
+        controls.store_timeouts.ended = Duration::from_hours(1);
+        controls.store_timeouts.stopped = Duration::from_hours(1);
         let (stop, at_once) = (Arc::clone(&controls.stops.stop), Arc::clone(&controls.stops.at_once));
         let asking = std::thread::spawn(move || {
             MonotonicClock::new().wait_until(2 * SECOND_NS);
@@ -359,7 +359,7 @@ fn a_slow_store_that_returns_is_not_abandoned() {
             inner.close()
         }
     }
-    let kept = Kept::new(None);
+    let kept = FinishedRuns::new(None);
     let mut plan = plan("tcp", "400ms");
     plan.stores.truncate(1);
     let open = |_: &Plan| {

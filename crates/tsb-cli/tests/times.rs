@@ -9,7 +9,7 @@ use tsb_cli::plan::{Apply, Plan};
 use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
 use tsb_core::time::MonotonicClock;
-use tsb_run::run::Stage;
+use tsb_run::run::RunContext;
 use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
@@ -104,15 +104,15 @@ fn plan(change: impl FnOnce(&mut RunOptions)) -> Result<Plan, String> {
     plan.complete().map_err(|failure| format!("{failure:?}"))
 }
 
-fn stage(change: impl FnOnce(&mut RunOptions)) -> Result<Stage, String> {
-    Stage::new(&plan(change)?, 1).map_err(|failure| format!("{failure:?}"))
+fn context(change: impl FnOnce(&mut RunOptions)) -> Result<RunContext, String> {
+    RunContext::new(&plan(change)?, 1).map_err(|failure| format!("{failure:?}"))
 }
 
 #[test]
 fn the_default_run_has_operations_enough_for_p999() {
-    let stage = stage(|_| ()).unwrap();
-    let groups = stage.timetable.roster.groups();
-    let operations = stage.timetable.agenda(0..groups.len() as u32).count();
+    let context = context(|_| ()).unwrap();
+    let groups = context.timetable.roster.groups();
+    let operations = context.timetable.agenda(0..groups.len() as u32).count();
     // 10,000 are needed, and a few may be shed on a busy machine.
     assert!(operations >= 10_500, "{operations}");
     let samples: u32 = groups.iter().map(|group| group.samples).sum();
@@ -123,12 +123,12 @@ fn the_default_run_has_operations_enough_for_p999() {
 #[test]
 fn a_batch_is_as_large_as_was_asked() {
     let largest = |batch: &str, workload: &str| {
-        let stage = stage(|options| {
+        let context = context(|options| {
             options.batch = Some(batch.to_owned());
             options.workload = Some(workload.to_owned());
             options.series = Some("5400".to_owned());
         });
-        stage
+        context
             .unwrap()
             .timetable
             .roster
@@ -314,7 +314,7 @@ fn plans_of_the_first_version_are_read_where_they_mean_the_same() {
 #[test]
 fn jitter_longer_than_four_seconds_needs_an_interval_and_nothing_else() {
     let with = |interval: Option<&str>| {
-        stage(|options| {
+        context(|options| {
             options.jitter = Some("5s".to_owned());
             options.interval = interval.map(str::to_owned);
         })

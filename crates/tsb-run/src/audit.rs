@@ -24,7 +24,7 @@ use tsb_stores::{Exactness, Store};
 use auditor::Auditor;
 
 pub use compare::{Columns, Difference, Rules, Tally, compare};
-pub use newest::{Heard, Lies, Wrong};
+pub use newest::{NewestAnswers, Wrong, WrongAnswers};
 
 /// The first this many differences are listed by name; further ones are only counted.
 const NAMED_MAX: usize = 10_000;
@@ -57,7 +57,7 @@ pub struct Scope<'a> {
     /// row of a consolidating store is compared.
     pub unnamed: u64,
     /// The store's answers about its newest samples, collected during the run.
-    pub heard: &'a Heard,
+    pub heard: &'a NewestAnswers,
     /// Number of auditing threads; 0 counts as 1.
     pub threads: usize,
     /// Incremented by the CPU time of those threads, in nanoseconds.
@@ -81,7 +81,7 @@ pub struct Audit {
     /// The first differences, by name.
     pub findings: Findings,
     /// Series whose newest sample differs from the store's answer.
-    pub lies: Lies,
+    pub wrong_answers: WrongAnswers,
     /// The same as sentences, including wrong answers noticed during the run.
     pub newest_wrong: Vec<String>,
 }
@@ -95,7 +95,7 @@ impl Default for Audit {
             absent: 0,
             tally: Tally::default(),
             findings: Findings::new(NAMED_MAX),
-            lies: Lies::default(),
+            wrong_answers: WrongAnswers::default(),
             newest_wrong: Vec::new(),
         }
     }
@@ -109,7 +109,7 @@ impl Audit {
         self.absent += other.absent;
         self.tally.add(&other.tally);
         self.findings.merge(other.findings);
-        self.lies.merge(other.lies);
+        self.wrong_answers.merge(other.wrong_answers);
     }
 
     fn note(&mut self, series: SeriesId, difference: Difference) {
@@ -137,7 +137,7 @@ fn finding(series: SeriesId, difference: Difference) -> Finding {
 
 /// The samples that are known by name, by kind.
 #[derive(Debug, Default)]
-struct Named {
+struct NamedSamples {
     /// Per series: how often each timestamp was rejected.
     rejected: HashMap<SeriesId, HashMap<Timestamp, u32>>,
     /// Per group: the ticks that were never sent.
@@ -148,7 +148,7 @@ struct Named {
     in_doubt: HashMap<u32, Vec<Range<u64>>>,
 }
 
-impl Named {
+impl NamedSamples {
     fn of(scope: &Scope<'_>) -> Self {
         let mut named = Self::default();
         for &(series, at) in scope.rejected {
@@ -174,21 +174,23 @@ impl Scope<'_> {
     /// # Errors
     /// The store's error if it cannot be read.
     pub fn run(&self, done: &AtomicU64) -> tsb_stores::Result<Audit> {
-        let named = Named::of(self);
+        let named = NamedSamples::of(self);
         let rules = Rules::of(&self.store.capabilities(), self.kept_from(&named));
         let mut whole = Audit::default();
         for part in self.in_parallel(&named, &|auditor| auditor.compare(&rules, done)) {
             whole.add(part?);
         }
         whole.findings.name(self.workload.catalog());
-        whole.lies.merge(self.heard.lies(!self.unanswered.is_empty()));
-        whole.newest_wrong = whole.lies.violations(self.workload);
+        whole
+            .wrong_answers
+            .merge(self.heard.wrong_answers(!self.unanswered.is_empty()));
+        whole.newest_wrong = whole.wrong_answers.violations(self.workload);
         Ok(whole)
     }
 
     /// The store's stated retention may have removed samples before this time. It counts back
     /// from the newest sample that was sent, not from the newest one that the store reports.
-    fn kept_from(&self, named: &Named) -> Timestamp {
+    fn kept_from(&self, named: &NamedSamples) -> Timestamp {
         let capabilities = self.store.capabilities();
         let retention_ns = match capabilities.exactness {
             // Each archive states for itself which rows it must still hold.
@@ -208,7 +210,7 @@ impl Scope<'_> {
 
     /// Runs `work` on `threads` threads, each with its own auditor; the auditors divide the
     /// series among themselves.
-    fn in_parallel<T: Send>(&self, named: &Named, work: &(dyn Fn(Auditor<'_>) -> T + Sync)) -> Vec<T> {
+    fn in_parallel<T: Send>(&self, named: &NamedSamples, work: &(dyn Fn(Auditor<'_>) -> T + Sync)) -> Vec<T> {
         let next = AtomicUsize::new(0);
         let parts = Mutex::new(Vec::new());
         std::thread::scope(|threads| {

@@ -9,19 +9,19 @@ use std::sync::atomic::AtomicBool;
 use tsb_core::report::Run;
 
 use crate::journal::Journal;
-use crate::observer::{Message, Nobody, Observer, Phase};
-use crate::run::Patience;
+use crate::observer::{Message, NullObserver, Observer, Phase};
+use crate::run::StoreTimeouts;
 
 /// Starts a relay between emitter and listener: receives the listener's address and returns the
 /// address to connect to.
-pub type Between = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
+pub type RelayStarter = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
 /// Saves the report of a run that has not been read back yet.
 pub type Provisional = Arc<dyn Fn(&Run) + Send + Sync>;
 
 /// Flags that end a run early. Signal handlers, keys and embedding programs set them.
 #[derive(Clone, Debug, Default)]
-pub struct Stops {
+pub struct StopFlags {
     /// Ends sending; what was sent is read back and reported.
     pub stop: Arc<AtomicBool>,
     /// Ends the run immediately, with a report of what is known; nothing is waited for.
@@ -32,13 +32,13 @@ pub struct Stops {
 #[derive(Clone)]
 pub struct Controls {
     /// Ends the run early.
-    pub stops: Stops,
+    pub stops: StopFlags,
     /// Time limits for calls into the store, after a stop and at the end.
-    pub patience: Patience,
+    pub store_timeouts: StoreTimeouts,
     /// Receives the run's phases, intervals and messages.
     pub observer: Arc<dyn Observer>,
     /// A relay on the wire: a network emulator, or a receiver under test.
-    pub between: Option<Between>,
+    pub start_relay: Option<RelayStarter>,
     /// The label of each run, in the order of the plan's stores.
     pub labels: Vec<String>,
     /// Receives the report as it stands before the read-back, so that a process that dies during
@@ -54,10 +54,10 @@ impl Default for Controls {
     /// No stop flag is set, no observer listens, and sockets are created in `/tmp`.
     fn default() -> Self {
         Self {
-            stops: Stops::default(),
-            patience: Patience::default(),
-            observer: Arc::new(Nobody),
-            between: None,
+            stops: StopFlags::default(),
+            store_timeouts: StoreTimeouts::default(),
+            observer: Arc::new(NullObserver),
+            start_relay: None,
             labels: Vec::new(),
             provisional: None,
             journal: None,
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Controls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Controls")
             .field("stops", &self.stops)
-            .field("patience", &self.patience)
+            .field("store_timeouts", &self.store_timeouts)
             .field("labels", &self.labels)
             .finish_non_exhaustive()
     }
@@ -80,9 +80,9 @@ impl Controls {
     /// Default controls whose run stops in order when `stop` is set.
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
         Self {
-            stops: Stops {
+            stops: StopFlags {
                 stop,
-                ..Stops::default()
+                ..StopFlags::default()
             },
             ..Self::default()
         }

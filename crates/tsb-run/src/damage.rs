@@ -9,9 +9,9 @@ use tsb_stores::{Damage, Store};
 
 /// The findings reported so far.
 #[derive(Clone, Debug, Default)]
-pub struct Told(Vec<Damage>);
+pub struct ReportedDamage(Vec<Damage>);
 
-impl Told {
+impl ReportedDamage {
     /// Reports what the store has found since the last call.
     pub fn tell(&mut self, store: &dyn Store, say: impl Fn(&str)) {
         self.tell_list(store.stats().damage, say);
@@ -54,7 +54,7 @@ mod tests {
         let say = |text: &str| said.borrow_mut().push(text.to_owned());
         let torn = Damage::new(DamageKind::Torn, "/j/3", "a record is cut short");
         let gone = Damage::new(DamageKind::Missing, "/j", "segment 2 is gone");
-        let mut told = Told::default();
+        let mut told = ReportedDamage::default();
         told.tell_list(vec![torn.clone()], say);
         assert!(!told.may_lose_samples());
         told.tell_list(vec![torn.clone(), gone.clone()], say);

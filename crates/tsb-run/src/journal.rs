@@ -13,6 +13,6 @@ mod record;
 
 pub use claims::{Claims, Marks};
 pub use file::{Journal, beside};
-pub use follow::{Followed, Follower, Way};
+pub use follow::{Acceptance, Followed, Follower};
 pub use read::{Contents, Section, is_journal, read};
 pub use record::{Claim, Header, Reached, Record};

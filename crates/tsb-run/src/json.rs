@@ -16,7 +16,7 @@ use tsb_core::report::{Report, Run};
 pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut json = Serializer::with_formatter(&mut *out, Layout::default());
     match report.runs.as_slice() {
-        [run] => Alone {
+        [run] => SingleRun {
             schema_version: report.schema_version,
             tsb_version: &report.tsb_version,
             run,
@@ -29,7 +29,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// A report of one run.
 #[derive(Serialize)]
-struct Alone<'a> {
+struct SingleRun<'a> {
     schema_version: u32,
     tsb_version: &'a str,
     #[serde(flatten)]
@@ -38,7 +38,7 @@ struct Alone<'a> {
 
 /// What has been opened and not closed yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenBracket {
     Object {
         is_empty: bool,
     },
@@ -50,7 +50,7 @@ enum Open {
 
 #[derive(Default)]
 struct Layout {
-    open: Vec<Open>,
+    open: Vec<OpenBracket>,
 }
 
 fn new_line<W: ?Sized + Write>(out: &mut W, depth: usize) -> io::Result<()> {
@@ -60,12 +60,12 @@ fn new_line<W: ?Sized + Write>(out: &mut W, depth: usize) -> io::Result<()> {
 
 impl Formatter for Layout {
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.open.push(Open::Array { has_lines: false });
+        self.open.push(OpenBracket::Array { has_lines: false });
         out.write_all(b"[")
     }
 
     fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        if self.open.pop() == Some(Open::Array { has_lines: true }) {
+        if self.open.pop() == Some(OpenBracket::Array { has_lines: true }) {
             new_line(out, self.open.len())?;
         }
         out.write_all(b"]")
@@ -76,23 +76,23 @@ impl Formatter for Layout {
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        if let Some(Open::Array { has_lines }) = self.open.last_mut() {
+        if let Some(OpenBracket::Array { has_lines }) = self.open.last_mut() {
             *has_lines = true;
             new_line(out, self.open.len())?;
         }
-        self.open.push(Open::Object { is_empty: true });
+        self.open.push(OpenBracket::Object { is_empty: true });
         out.write_all(b"{")
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        if self.open.pop() == Some(Open::Object { is_empty: false }) {
+        if self.open.pop() == Some(OpenBracket::Object { is_empty: false }) {
             new_line(out, self.open.len())?;
         }
         out.write_all(b"}")
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        if let Some(Open::Object { is_empty }) = self.open.last_mut() {
+        if let Some(OpenBracket::Object { is_empty }) = self.open.last_mut() {
             *is_empty = false;
         }
         if !first {

@@ -25,9 +25,9 @@ pub mod spec;
 pub mod units;
 mod write_only;
 
-pub use controls::{Between, Controls, Provisional, Stops};
+pub use controls::{Controls, Provisional, RelayStarter, StopFlags};
 pub use error::{Error, Explanation, chain, panic_message};
-pub use observer::{Message, Nobody, Observer, Phase, Progress, Subject, Timed};
+pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RunInfo};
 pub use plan::{AskedRate, Plan, Transport, WirePlan};
-pub use run::{Finished, Kept, Patience, open, report_of, run_each, run_plan, run_store};
+pub use run::{Finished, FinishedRuns, StoreTimeouts, open, report_of, run_each, run_plan, run_store};
 pub use write_only::{Keys, WriteOnly};

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tsb_core::net::{Address, AnyListener, AnyTarget, Carrier, ListenOptions, ListenerReport, ListenerStats, Runtime};
+use tsb_core::net::{Address, AnyListener, AnyTarget, Carrier, ListenOptions, ListenerStats, ListenerTotals, Runtime};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::wire::{Protocol, Uncarried};
 use tsb_core::{Catalog, SeriesId, Timestamp};
@@ -227,7 +227,7 @@ impl Loopback {
     ///
     /// # Errors
     /// [`Error::Internal`] when a sample was not taken.
-    pub fn close(self) -> Result<ListenerReport, Error> {
+    pub fn close(self) -> Result<ListenerTotals, Error> {
         let Self {
             listener,
             runtime,

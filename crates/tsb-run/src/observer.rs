@@ -9,7 +9,7 @@ use tsb_core::report::Interval;
 /// the emitting path, possibly several at once; the run waits for each call to return.
 pub trait Observer: Send + Sync {
     /// The run of a store begins.
-    fn begin(&self, subject: &Subject) {
+    fn begin(&self, subject: &RunInfo) {
         let _ = subject;
     }
 
@@ -24,7 +24,7 @@ pub trait Observer: Send + Sync {
     }
 
     /// A reporting interval has ended.
-    fn interval(&self, interval: &Interval, timed: &Timed) {
+    fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
         let _ = (interval, timed);
     }
 
@@ -36,9 +36,9 @@ pub trait Observer: Send + Sync {
 
 /// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NullObserver;
 
-impl Observer for Nobody {}
+impl Observer for NullObserver {}
 
 /// A message for the user who watches a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Phase {
 
 /// Facts that do not change during a run.
 #[derive(Clone, Debug, Default)]
-pub struct Subject {
+pub struct RunInfo {
     /// The store, as it names itself.
     pub store: String,
     /// `inproc`, `tcp`, with the protocol where there is one.
@@ -103,7 +103,7 @@ pub struct Subject {
     /// Planned length of sending, in nanoseconds, if the plan states it.
     pub planned_ns: Option<u64>,
     /// Length of a reporting interval, in nanoseconds.
-    pub slice_ns: u64,
+    pub interval_ns: u64,
 }
 
 /// A snapshot of a run's counters.
@@ -125,7 +125,7 @@ pub struct Progress {
 /// The latencies of an interval's operations, except the response times, which are in the
 /// interval itself.
 #[derive(Clone, Debug, Default)]
-pub struct Timed {
+pub struct IntervalLatencies {
     /// Start to read by the listener.
     pub delivery: Option<Cells>,
     /// Start or read to done.

@@ -6,19 +6,20 @@ mod assemble;
 mod calls;
 mod ceiling;
 mod cost;
-mod course;
 mod engine;
+mod finished_runs;
 mod fit;
-mod guarded;
+mod guarded_store;
 mod hdr_log;
+mod interval_latencies;
+mod interval_recorder;
 mod journaled;
 mod judge;
-mod kept;
 mod ledger;
+mod loss_window;
 mod missing;
 mod monitor;
 mod path;
-mod patience;
 mod peak;
 mod projection;
 mod recorded;
@@ -26,12 +27,11 @@ mod rejects;
 mod remote;
 mod results;
 pub(crate) mod route;
+mod run_context;
+mod run_state;
 mod sink;
-mod slices;
-mod slicing;
 mod so_far;
-mod stage;
-mod window;
+mod store_timeouts;
 
 use std::ops::Range;
 
@@ -43,26 +43,26 @@ pub use assemble::{fingerprint, issued, offered};
 pub use missing::{missing, missing_note};
 
 pub use calls::Calls;
-pub use engine::{Open, run_plan, run_store};
-pub use guarded::Guarded;
+pub use engine::{OpenStore, run_plan, run_store};
+pub use finished_runs::{FinishedRuns, report_of};
+pub use guarded_store::GuardedStore;
 pub use hdr_log::write as write_hdr_log;
-pub use journaled::{header_of_emit, way_of_emit};
+pub use interval_latencies::with_latencies;
+pub use interval_recorder::{IntervalRecorder, SampleCounters};
+pub use journaled::{acceptance_of_emit, header_of_emit};
 pub use judge::read_back;
-pub use kept::{Kept, report_of};
 pub use ledger::excepted;
-pub use ledger::{Elsewhere, settle};
-pub use monitor::{Seen, progress};
-pub use path::{Driven, Pass, Watch};
-pub use patience::{Came, Over, Patience, Waiting, at_once};
+pub use ledger::{ExpectedAbsent, settle};
+pub use loss_window::{LossWindow, WriterWaits};
+pub use monitor::{Observations, progress};
+pub use path::{Pass, PassResult, Watch};
 pub use rejects::Rejects;
 pub use results::Finished;
 pub use route::Route;
+pub use run_context::timetable;
+pub use run_context::{RunContext, open};
 pub use sink::{SinkTotals, StoreSink, Writer};
-pub use slices::with_latencies;
-pub use slicing::{Counted, Slicing};
-pub use stage::timetable;
-pub use stage::{Stage, open};
-pub use window::{Waits, Window};
+pub use store_timeouts::{StoreTimeouts, WaitOutcome, Waiting, WorkEnd, at_once};
 
 use crate::controls::Controls;
 use crate::error::Error;
@@ -90,8 +90,8 @@ pub fn check_comparable(plan: &Plan) -> Result<(), Error> {
 pub fn run_each(
     plan: &Plan,
     controls: &Controls,
-    open: Open<'_>,
-    kept: &Kept,
+    open: OpenStore<'_>,
+    kept: &FinishedRuns,
     mut each: impl FnMut(&Finished),
 ) -> Result<Option<Error>, Error> {
     check_comparable(plan)?;

@@ -15,7 +15,7 @@ use own_database::RedbStore;
 use tsb_core::report::Interval;
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
-use tsb_run::{AskedRate, Controls, Message, Observer, Phase, Plan, Timed, json, report_of, run_store};
+use tsb_run::{AskedRate, Controls, IntervalLatencies, Message, Observer, Phase, Plan, json, report_of, run_store};
 use tsb_stores::Store;
 
 /// Prints the progress of the run.
@@ -28,7 +28,7 @@ impl Observer for Lines {
         }
     }
 
-    fn interval(&self, interval: &Interval, _timed: &Timed) {
+    fn interval(&self, interval: &Interval, _timed: &IntervalLatencies) {
         eprintln!("{:>3} s: {} accepted", interval.end_ns / SECOND_NS, interval.accepted);
     }
 

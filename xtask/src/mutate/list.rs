@@ -285,8 +285,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     run(
         "an unknown row verifies its samples",
         CONSOLIDATE,
-        "(None, None) => Fate::Unknown,",
-        "(None, None) => Fate::Right,",
+        "(None, None) => RowOutcome::Unknown,",
+        "(None, None) => RowOutcome::Right,",
     ),
     run(
         "a sample of an unknown step counts by the rows above it",
@@ -303,8 +303,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     run(
         "a row that left its archive must still be there",
         CONSOLIDATE,
-        "None if number < self.oldest => Fate::Gone,",
-        "None if number < self.oldest && false => Fate::Gone,",
+        "None if number < self.oldest => RowOutcome::Gone,",
+        "None if number < self.oldest && false => RowOutcome::Gone,",
     ),
     run(
         "a newest from the future is believed",

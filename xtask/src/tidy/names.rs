@@ -56,11 +56,6 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "ListenerReport",
-        "figures in the report, and what a listener returns",
-    ),
-    (
-        "crates/tsb-core",
         "Offered",
         "report holds the serialized form of the other",
     ),

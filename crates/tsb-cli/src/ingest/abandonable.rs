@@ -7,16 +7,16 @@ use std::sync::mpsc::sync_channel;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
-use tsb_run::run::{Calls, Came, Over, Patience, Waiting};
+use tsb_run::run::{Calls, StoreTimeouts, WaitOutcome, Waiting, WorkEnd};
 
-/// Calls `serve` on a thread of its own, and waits for its end within the limits of `patience`.
+/// Calls `serve` on a thread of its own, and waits for its end within the limits of `store_timeouts`.
 pub(super) fn serve_abandonable<T: Send + 'static>(
     signals: &Signals,
-    patience: Patience,
+    store_timeouts: StoreTimeouts,
     calls: &Arc<Calls>,
-    serve: impl FnOnce(&AtomicBool, &Over) -> T + Send + 'static,
-) -> Result<Came<T>, Failure> {
-    let shared = Arc::new((AtomicBool::new(false), Over::default()));
+    serve: impl FnOnce(&AtomicBool, &WorkEnd) -> T + Send + 'static,
+) -> Result<WaitOutcome<T>, Failure> {
+    let shared = Arc::new((AtomicBool::new(false), WorkEnd::default()));
     let (tell, told) = sync_channel(1);
     let thread = std::thread::Builder::new().name("tsb-serve".to_owned());
     let serving = Arc::clone(&shared);
@@ -27,7 +27,7 @@ pub(super) fn serve_abandonable<T: Send + 'static>(
     let started = started.map_err(|error| Failure::new(Exit::Bug, "cannot start a thread").because(&error))?;
     let waiting = Waiting {
         stops: &signals.stops,
-        patience,
+        store_timeouts,
         calls,
         over: &shared.1,
         stop: &shared.0,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tsb_core::net::{Address, Glance, ListenOptions, Listener, ListenerStats, Runtime};
+use tsb_core::net::{Address, ListenOptions, Listener, ListenerStats, ListenerView, Runtime};
 use tsb_core::report::{DurabilityReport, Interval, Rate, Written};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::verdict::{Status, Verdict};
@@ -25,9 +25,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{Outputs, first_failure};
-use tsb_run::damage::Told;
+use tsb_run::damage::ReportedDamage;
 use tsb_run::ends::{CachedCounts, CachedFiles, CachedLedger, Commands, FilesReport, IngestPlan};
-use tsb_run::run::{Calls, Came, Patience, at_once};
+use tsb_run::run::{Calls, StoreTimeouts, WaitOutcome, at_once};
 use tsb_run::units;
 
 const SCHEME: &str = "rrdcached+";
@@ -53,7 +53,7 @@ struct CacheResults {
 pub(super) fn command(
     args: &IngestArgs,
     limits: &Limits,
-    patience: Patience,
+    store_timeouts: StoreTimeouts,
     duration_ns: Option<u64>,
 ) -> Result<Exit, Failure> {
     check(args)?;
@@ -68,7 +68,7 @@ pub(super) fn command(
         error => Failure::opening(&args.store, &error),
     })?;
     let cache = Arc::new(cache);
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell_list(cache.damage(), crate::say::warning);
     let runtime =
         Runtime::start().map_err(|error| Failure::new(Exit::Bug, "cannot start the runtime").because(&error))?;
@@ -83,13 +83,13 @@ pub(super) fn command(
             &runtime,
         )?);
     }
-    let glances: Vec<Glance> = listeners.iter().map(Listener::glance).collect();
+    let views: Vec<ListenerView> = listeners.iter().map(Listener::view).collect();
     let started = clock.now();
     let calls = Arc::<Calls>::default();
     let came = {
         let options = WatchOptions::of(args, duration_ns);
         let (cache, clock, made) = (Arc::clone(&cache), Arc::clone(&clock), Arc::clone(&calls));
-        serve_abandonable(&signals, patience, &calls, move |stop, over| {
+        serve_abandonable(&signals, store_timeouts, &calls, move |stop, over| {
             let progress = CacheProgress {
                 cache: &cache,
                 listeners: &listeners,
@@ -119,11 +119,11 @@ pub(super) fn command(
     };
     let plan = plan(args, limits, duration_ns, false);
     match came {
-        Came::Back(results) => report(plan, &cache, results, &outputs),
-        Came::Never(why) => {
+        WaitOutcome::Returned(results) => report(plan, &cache, results, &outputs),
+        WaitOutcome::Abandoned(why) => {
             let is_stopped = signals.stops.stop.load(Ordering::SeqCst);
             let abandoned = AbandonedStore { why, is_stopped };
-            report_abandoned(plan, cache, &glances, clock.now() - started, &abandoned, &outputs)
+            report_abandoned(plan, cache, &views, clock.now() - started, &abandoned, &outputs)
         }
     }
 }
@@ -168,12 +168,12 @@ fn report(plan: IngestPlan, cache: &FileCache, results: CacheResults, outputs: &
 fn report_abandoned(
     plan: IngestPlan,
     cache: Arc<FileCache>,
-    glances: &[Glance],
+    views: &[ListenerView],
     elapsed_ns: u64,
     abandoned: &AbandonedStore,
     outputs: &Outputs,
 ) -> Result<Exit, Failure> {
-    let listeners: Vec<ListenerStats> = glances.iter().map(Glance::stats).collect();
+    let listeners: Vec<ListenerStats> = views.iter().map(ListenerView::stats).collect();
     let (asked, seen) = (plan.clone(), listeners.clone());
     let known = at_once(move || {
         let known = (result(asked, Some(&cache), seen, elapsed_ns), text(&cache, elapsed_ns));

@@ -13,8 +13,8 @@ use tsb_stores::Damage;
 
 use crate::args::IngestArgs;
 use crate::failure::Failure;
-use tsb_run::damage::Told;
-use tsb_run::run::{Counted, Slicing};
+use tsb_run::damage::ReportedDamage;
+use tsb_run::run::{IntervalRecorder, SampleCounters};
 use tsb_run::units;
 
 /// Interval between two checks whether listening is over, unless the thread is unparked.
@@ -62,12 +62,12 @@ pub(super) trait ProgressSource {
 }
 
 /// The reporting intervals of the listeners. They outlive the thread that serves.
-pub(super) struct IngestIntervals(Mutex<Option<Slicing>>);
+pub(super) struct IngestIntervals(Mutex<Option<IntervalRecorder>>);
 
 impl IngestIntervals {
     /// Intervals from `started` on.
     pub(super) fn begin(started: u64) -> Self {
-        Self(Mutex::new(Some(Slicing::new(started, INTERVAL_NS, &[]))))
+        Self(Mutex::new(Some(IntervalRecorder::new(started, INTERVAL_NS, &[]))))
     }
 
     /// Ends the current interval if its time is over.
@@ -75,7 +75,7 @@ impl IngestIntervals {
         let mut intervals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(intervals) = intervals.as_mut().filter(|intervals| now >= intervals.end_ns()) {
             let accepted = source.accepted();
-            let interval = intervals.cut(now, Counted { sent: 0, accepted });
+            let interval = intervals.cut(now, SampleCounters { sent: 0, accepted });
             intervals.push(now, interval);
         }
     }
@@ -84,7 +84,7 @@ impl IngestIntervals {
     pub(super) fn end(&self, now: u64, accepted: u64) -> (Vec<Interval>, Vec<Usage>) {
         let intervals = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         intervals.map_or_else(Default::default, |mut intervals| {
-            let rest = intervals.cut(now, Counted { sent: 0, accepted });
+            let rest = intervals.cut(now, SampleCounters { sent: 0, accepted });
             intervals.finish(now, rest)
         })
     }
@@ -97,7 +97,7 @@ pub(super) fn watch(
     options: &WatchOptions,
     clock: &dyn Clock,
     stop: &AtomicBool,
-    told: &mut Told,
+    told: &mut ReportedDamage,
     intervals: &IngestIntervals,
 ) {
     let duration_ns = options.duration_ns;
@@ -173,7 +173,7 @@ mod tests {
             once: false,
             quiet: true,
         };
-        let (clock, mut told) = (MonotonicClock::new(), Told::default());
+        let (clock, mut told) = (MonotonicClock::new(), ReportedDamage::default());
         let intervals = IngestIntervals::begin(clock.now());
         watch(&NoProgress, &options, &clock, stop, &mut told, &intervals);
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tsb_core::report::Interval;
-use tsb_run::{Controls, Message, Observer, Phase, Progress, Stops, Subject, Timed};
+use tsb_run::{Controls, IntervalLatencies, Message, Observer, Phase, Progress, RunInfo, StopFlags};
 
 use super::{MetricsServer, SharedState, Terminal, wants_view};
 use crate::args::RunArgs;
@@ -16,7 +16,7 @@ use crate::say;
 #[derive(Debug)]
 pub struct Display {
     observer: Arc<DisplayObserver>,
-    stops: Stops,
+    stops: StopFlags,
     // Both read the state of the observer.
     _metrics_server: Option<MetricsServer>,
     _terminal: Option<Terminal>,
@@ -89,7 +89,7 @@ struct DisplayObserver {
 }
 
 impl Observer for DisplayObserver {
-    fn begin(&self, subject: &Subject) {
+    fn begin(&self, subject: &RunInfo) {
         if let Some(shared) = &self.shared {
             shared.begin(subject.clone());
         }
@@ -107,7 +107,7 @@ impl Observer for DisplayObserver {
         }
     }
 
-    fn interval(&self, interval: &Interval, timed: &Timed) {
+    fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
         if let Some(shared) = &self.shared {
             shared.add(interval.clone(), timed);
         }

@@ -183,14 +183,14 @@ mod tests {
 
     use super::*;
     use crate::live::SharedState;
-    use tsb_run::{Subject, Timed};
+    use tsb_run::{IntervalLatencies, RunInfo};
 
     #[test]
     fn the_text_is_what_the_format_asks_for() {
         let shared = SharedState::new();
-        shared.begin(Subject {
+        shared.begin(RunInfo {
             store: "a \"b\"\n\\".to_owned(),
-            ..Subject::default()
+            ..RunInfo::default()
         });
         let mut histogram = Histogram::new();
         for value in [500, 2_000, 3_000_000] {
@@ -201,7 +201,7 @@ mod tests {
             cpu_ns: 1_500_000_000,
             ..Interval::default()
         };
-        shared.add(interval, &Timed::default());
+        shared.add(interval, &IntervalLatencies::default());
         let text = text(&shared.snapshot(1));
         assert!(text.contains("store=\"a \\\"b\\\"\\n\\\\\""), "{text}");
         assert!(

@@ -9,7 +9,7 @@ use tsb_core::latency::{CELLS, Cells, cell_highest};
 use tsb_core::report::Interval;
 
 use tsb_run::foreign;
-use tsb_run::{Phase, Progress, Subject, Timed};
+use tsb_run::{IntervalLatencies, Phase, Progress, RunInfo};
 
 /// Number of reporting intervals kept for the view: an hour at one per second.
 const INTERVALS_MAX: usize = 3_600;
@@ -90,7 +90,7 @@ impl CoarseHistogram {
 #[derive(Clone, Debug, Default)]
 pub struct LiveState {
     /// The facts that do not change.
-    pub subject: Subject,
+    pub subject: RunInfo,
     /// The current phase.
     pub phase: Phase,
     /// Time since sending began, in nanoseconds.
@@ -171,7 +171,7 @@ impl SharedState {
     }
 
     /// Resets the state for another run; messages are kept.
-    pub fn begin(&self, subject: Subject) {
+    pub fn begin(&self, subject: RunInfo) {
         let mut state = self.lock();
         let messages = std::mem::take(&mut state.messages);
         *state = LiveState {
@@ -206,7 +206,7 @@ impl SharedState {
     }
 
     /// Adds an interval with the latencies of its operations.
-    pub fn add(&self, interval: Interval, timed: &Timed) {
+    pub fn add(&self, interval: Interval, timed: &IntervalLatencies) {
         let mut guard = self.lock();
         let state = &mut *guard;
         for (cells, times) in [
@@ -267,7 +267,7 @@ mod tests {
                     end_ns: index,
                     ..Interval::default()
                 },
-                &Timed::default(),
+                &IntervalLatencies::default(),
             );
             shared.say(&index.to_string());
         }
@@ -277,7 +277,7 @@ mod tests {
             (INTERVALS_MAX, MESSAGES_MAX)
         );
         assert_eq!(state.intervals.front().map(|interval| interval.end_ns), Some(5));
-        shared.begin(Subject::default());
+        shared.begin(RunInfo::default());
         assert!(shared.lock().intervals.is_empty() && !shared.lock().messages.is_empty());
     }
 }

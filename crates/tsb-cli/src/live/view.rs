@@ -154,7 +154,7 @@ const FIGURE_LINES: u16 = 14;
 /// so that its planned intervals fill the width.
 fn stretch(state: &LiveState, settings: ViewSettings, width: usize) -> usize {
     let subject = &state.subject;
-    let planned = subject.planned_ns.unwrap_or(0) / subject.slice_ns.max(1);
+    let planned = subject.planned_ns.unwrap_or(0) / subject.interval_ns.max(1);
     let columns = (planned as usize)
         .max(state.intervals.len())
         .div_ceil(settings.intervals_per_column());
@@ -336,7 +336,7 @@ fn heat(frame: &mut Frame<'_>, state: &LiveState, settings: ViewSettings, area: 
         },
         map,
     );
-    let per_column = nanos(state.subject.slice_ns * settings.intervals_per_column() as u64);
+    let per_column = nanos(state.subject.interval_ns * settings.intervals_per_column() as u64);
     let text = format!("the last {span:.0} s, {per_column} per column");
     frame.render_widget(Paragraph::new(Line::styled(text, FAINT)).right_aligned(), axis);
 }

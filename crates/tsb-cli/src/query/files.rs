@@ -13,7 +13,7 @@ use super::print::Printer;
 use super::{SeriesQuery, keys};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use tsb_run::damage::Told;
+use tsb_run::damage::ReportedDamage;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -69,7 +69,7 @@ pub(super) fn print(
             }
         }
     }
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell_list(damaged, crate::say::warning);
     Ok(!told.may_lose_samples())
 }

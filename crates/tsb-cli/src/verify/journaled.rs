@@ -19,9 +19,9 @@ use crate::args::{RunEnd, VerifyArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::query;
-use tsb_run::audit::{Audit, Heard, Scope};
+use tsb_run::audit::{Audit, NewestAnswers, Scope};
 use tsb_run::journal::{Claim, Contents, Section};
-use tsb_run::run::{Elsewhere, settle, timetable};
+use tsb_run::run::{ExpectedAbsent, settle, timetable};
 use tsb_run::units;
 
 /// Upper bound, per series, of the ticks after the last record that are looked for in a store.
@@ -144,7 +144,7 @@ impl<'a> Claims<'a> {
             is_cut_off: true,
             in_doubt: &[],
             unnamed: unnamed.unwrap_or(0),
-            heard: &Heard::default(),
+            heard: &NewestAnswers::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         };
         scope
@@ -269,15 +269,15 @@ fn judged(
 
 fn level(section: &Section, claim: &Claim, audit: &Audit) -> LevelResult {
     let nameless = claim.nameless + section.reached.refused_unnamed;
-    let elsewhere = Elsewhere {
+    let expected_absent = ExpectedAbsent {
         nameless,
         // At the most: as many as are missing may be of these.
         is_guess: true,
-        ..Elsewhere::default()
+        ..ExpectedAbsent::default()
     };
     let mut ledger = LedgerReport::default();
     ledger.counts.set(Counter::Sent, audit.sent);
-    settle(&elsewhere, audit, &mut ledger);
+    settle(&expected_absent, audit, &mut ledger);
     let lost = ledger.counts.count(Counter::Lost);
     ledger.lost_at_most = (audit.tally.missing > lost).then_some(audit.tally.missing);
     let mut counts = tsb_core::ledger::Ledger::new();

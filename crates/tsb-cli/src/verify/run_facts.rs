@@ -8,7 +8,7 @@ use tsb_core::report::{Exceptions, LedgerReport, Run};
 use tsb_core::{SeriesId, Timestamp};
 
 use tsb_run::audit::Audit;
-use tsb_run::run::Elsewhere;
+use tsb_run::run::ExpectedAbsent;
 
 /// Counters that reading back produces, and that are counted anew.
 const READ_BACK: [Counter; 9] = [
@@ -90,8 +90,8 @@ impl<'a> RunFacts<'a> {
 
     /// Number of samples that may not have arrived and cannot be identified.
     pub(super) fn unnamed_in_all(&self) -> u64 {
-        let elsewhere = self.elsewhere();
-        let without_lists = elsewhere.nameless + elsewhere.operations_unnamed;
+        let expected_absent = self.expected_absent();
+        let without_lists = expected_absent.nameless + expected_absent.operations_unnamed;
         self.exceptions.map_or(without_lists, Exceptions::unnamed)
     }
 
@@ -139,7 +139,7 @@ impl<'a> RunFacts<'a> {
     }
 
     /// The samples that need not be stored and are not named.
-    pub(super) fn elsewhere(&self) -> Elsewhere {
+    pub(super) fn expected_absent(&self) -> ExpectedAbsent {
         let count = |counter| self.run.ledger.counts.count(counter);
         let was_read = self.run.ledger.counts.get(Counter::Verified).is_some();
         let (nameless, operations_unnamed) = self.exceptions.map_or_else(
@@ -159,7 +159,7 @@ impl<'a> RunFacts<'a> {
             OutcomeSource::None => self.handed_over(),
         };
         let is_read_before = self.source == OutcomeSource::Store && was_read;
-        Elsewhere {
+        ExpectedAbsent {
             nameless,
             is_guess: self.exceptions.is_none(),
             operations_unnamed,

@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll};
 
-use super::stream::{Plain, Stream};
+use super::stream::{Stream, UnregisteredStream};
 
 /// While more than this number of bytes is unwritten, no further request is decoded.
 const HELD: usize = 64 << 10;
@@ -52,7 +52,7 @@ impl Answers {
     }
 
     /// The same on a socket outside tokio, without a wake-up.
-    pub(super) fn write_plain(&mut self, stream: &mut Plain) -> usize {
+    pub(super) fn write_unregistered(&mut self, stream: &mut UnregisteredStream) -> usize {
         self.write_with(|bytes| match stream.write_some(bytes) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,
             written => Poll::Ready(written),

@@ -8,10 +8,10 @@ use tokio::runtime::Handle;
 use super::address::Address;
 use super::datagram::{DatagramListener, DatagramTarget};
 use super::error::NetError;
-use super::glance::Glance;
 use super::http_target::HttpTarget;
 use super::ingest::Ingest;
-use super::listener::{Listener, ListenerReport};
+use super::listener::{Listener, ListenerTotals};
+use super::listener_view::ListenerView;
 use super::milepost::{Mileposts, Timing};
 use super::options::{Granted, ListenOptions};
 use super::parker::Interrupter;
@@ -132,10 +132,10 @@ impl AnyListener {
     }
 
     /// A view of the counts that stays usable while the listener is being stopped.
-    pub fn glance(&self) -> Glance {
+    pub fn view(&self) -> ListenerView {
         match self {
-            Self::Stream(listener) => listener.glance(),
-            Self::Datagrams(listener) => listener.glance(),
+            Self::Stream(listener) => listener.view(),
+            Self::Datagrams(listener) => listener.view(),
         }
     }
 
@@ -148,7 +148,7 @@ impl AnyListener {
     }
 
     /// Applies what was received, and stops.
-    pub fn stop(self) -> ListenerReport {
+    pub fn stop(self) -> ListenerTotals {
         match self {
             Self::Stream(listener) => listener.stop(),
             Self::Datagrams(listener) => listener.stop(),

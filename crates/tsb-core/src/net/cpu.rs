@@ -61,14 +61,14 @@ impl IngestCpu {
 
 /// Measured turns of a busy thread.
 #[derive(Debug, Default)]
-struct Regular {
+struct BusyTurns {
     turns: u64,
     wait_ns: u64,
     wire_ns: u64,
     squares: f64,
 }
 
-impl Regular {
+impl BusyTurns {
     fn add(&mut self, wait_ns: u64, wire_ns: u64) {
         self.turns += 1;
         self.wait_ns += wait_ns;
@@ -104,7 +104,7 @@ pub(super) struct Meter {
     /// The settled parts at the start of the measured turn.
     before: [u64; 3],
     batches: u64,
-    regular: Regular,
+    busy_turns: BusyTurns,
     measured: u64,
     others: u64,
     unsplit_ns: u64,
@@ -124,7 +124,7 @@ impl Meter {
             is_on: true,
             is_spare: true,
             batches: 0,
-            regular: Regular::default(),
+            busy_turns: BusyTurns::default(),
             measured: 0,
             others: 0,
             unsplit_ns: 0,
@@ -163,7 +163,7 @@ impl Meter {
     fn note(&mut self) {
         let [wait, wire, _] = self.split.settled();
         let [wait_before, wire_before, _] = self.before;
-        self.regular.add(wait - wait_before, wire - wire_before);
+        self.busy_turns.add(wait - wait_before, wire - wire_before);
     }
 
     /// Runs `wait`; returns whether it lasted long enough that the thread has time to spare.
@@ -209,11 +209,11 @@ impl Meter {
         let (wire_reading, apply_reading) = (reading_ns.min(wire), reading_ns.min(apply));
         let mut left_ns = self.unsplit_ns;
         let mut share = |sum_ns| {
-            let part_ns = self.regular.scaled(sum_ns, self.others).min(left_ns);
+            let part_ns = self.busy_turns.scaled(sum_ns, self.others).min(left_ns);
             left_ns -= part_ns;
             part_ns
         };
-        let (wait_more, wire_more) = (share(self.regular.wait_ns), share(self.regular.wire_ns));
+        let (wait_more, wire_more) = (share(self.busy_turns.wait_ns), share(self.busy_turns.wire_ns));
         let measure_ns = self.split.measuring_ns() + wire_reading + apply_reading;
         let (wait_ns, wire_ns) = (wait + wait_more, wire - wire_reading + wire_more);
         let apply_ns = apply - apply_reading + left_ns;
@@ -223,7 +223,7 @@ impl Meter {
             wire_ns,
             apply_ns,
             measure_ns,
-            uncertain_ns: reading_ns / 2 + (2.0 * self.regular.error_ns(self.others)) as u64,
+            uncertain_ns: reading_ns / 2 + (2.0 * self.busy_turns.error_ns(self.others)) as u64,
             measured_turns: self.measured,
             other_turns: self.others,
         }

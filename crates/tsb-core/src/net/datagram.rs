@@ -5,11 +5,11 @@
 //! its samples, the kernel counts what its buffers dropped, and where emitter and listener share a
 //! process, waymarks (a mark per datagram, kept in memory) show which datagrams never arrived.
 
-mod lane;
 mod listener;
 mod peers;
 mod receive_socket;
 mod receiver;
+mod send_queue;
 mod send_socket;
 mod socket;
 mod target;
@@ -18,7 +18,7 @@ mod waymark;
 pub use listener::DatagramListener;
 pub use target::DatagramTarget;
 
-pub(super) use waymark::{Marks, Track};
+pub(super) use waymark::{WaymarkReceiver, WaymarkSender};
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use super::error::NetError;
 use super::options::EmitOptions;
 use super::parker::{Interrupter, Parker};
 use super::target::{Closing, TargetReport};
-use super::wire_out::WireOut;
+use super::target_connection::TargetConnection;
 use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::Encoder;
@@ -32,7 +32,7 @@ pub struct HttpTarget {
     client: Client,
     encoder: Box<dyn Encoder>,
     parker: Parker,
-    out: Option<WireOut>,
+    out: Option<TargetConnection>,
     /// Whether the connection was lost, as opposed to closed by the server after an answer.
     is_lost: bool,
     attempted_at: u64,
@@ -60,7 +60,7 @@ impl HttpTarget {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, NetError> {
         let parker = Parker::new()?;
-        let out = WireOut::connect(&parker, address, &options, None)?;
+        let out = TargetConnection::connect(&parker, address, &options, None)?;
         let report = TargetReport {
             connections: 1,
             granted: out.granted(),
@@ -154,8 +154,8 @@ impl HttpTarget {
         }
     }
 
-    fn reconnect(&mut self) -> Result<WireOut, NetError> {
-        let made = WireOut::connect(&self.parker, &self.address, &self.options, None);
+    fn reconnect(&mut self) -> Result<TargetConnection, NetError> {
+        let made = TargetConnection::connect(&self.parker, &self.address, &self.options, None);
         // The pause counts from the end of the attempt: otherwise a refusal that took long would
         // be followed by the next attempt at once.
         self.attempted_at = self.clock.now();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::address::Address;
-use super::stream::Plain;
+use super::stream::UnregisteredStream;
 
 /// The queue of one ingest thread.
 #[derive(Debug, Default)]
@@ -23,16 +23,16 @@ pub(super) struct Inbox {
 
 #[derive(Debug, Default)]
 struct State {
-    mail: Mail,
+    messages: Messages,
     /// Wakes the thread if it is waiting.
     waker: Option<Waker>,
 }
 
 /// The messages since the last fetch.
 #[derive(Debug, Default)]
-pub(super) struct Mail {
+pub(super) struct Messages {
     /// New connections.
-    pub(super) opened: Vec<(Plain, Address)>,
+    pub(super) opened: Vec<(UnregisteredStream, Address)>,
     /// Connections, by number, that have bytes to read.
     pub(super) ready: Vec<u64>,
     /// Whether it is time to close idle connections.
@@ -41,7 +41,7 @@ pub(super) struct Mail {
     pub(super) is_last: bool,
 }
 
-impl Mail {
+impl Messages {
     fn is_empty(&self) -> bool {
         self.opened.is_empty() && self.ready.is_empty() && !self.looks && !self.is_last
     }
@@ -49,58 +49,58 @@ impl Mail {
 
 impl Inbox {
     /// Adds a new connection.
-    pub(super) fn open(&self, stream: Plain, peer: Address) {
-        self.post(|mail| mail.opened.push((stream, peer)));
+    pub(super) fn open(&self, stream: UnregisteredStream, peer: Address) {
+        self.post(|messages| messages.opened.push((stream, peer)));
     }
 
     /// Asks the thread to look for idle connections.
     pub(super) fn look(&self) {
-        self.post(|mail| mail.looks = true);
+        self.post(|messages| messages.looks = true);
     }
 
     /// Asks the thread to drain its connections and end.
     pub(super) fn stop(&self) {
-        self.post(|mail| mail.is_last = true);
+        self.post(|messages| messages.is_last = true);
     }
 
     /// A waker that marks connection `id` as ready.
     pub(super) fn waker(self: &Arc<Self>, id: u64) -> Waker {
-        Waker::from(Arc::new(Bell {
+        Waker::from(Arc::new(ReadyWaker {
             inbox: Arc::clone(self),
             id,
         }))
     }
 
-    /// Moves the waiting messages into `mail`, whose buffers are reused. Without `limit` it waits
+    /// Moves the waiting messages into `messages`, whose buffers are reused. Without `limit` it waits
     /// until there is a message. With one it returns empty after that time; a limit of zero only
     /// polls.
     ///
     /// `reactor` is the thread's own: it runs, and calls the connections' wakers, only during this
     /// call. It must have timers if `limit` is ever other than `None` or zero.
-    pub(super) fn fetch(&self, reactor: &Runtime, mail: &mut Mail, limit: Option<Duration>) {
-        mail.opened.clear();
-        mail.ready.clear();
-        mail.looks = false;
+    pub(super) fn fetch(&self, reactor: &Runtime, messages: &mut Messages, limit: Option<Duration>) {
+        messages.opened.clear();
+        messages.ready.clear();
+        messages.looks = false;
         match limit {
             None => reactor.block_on(self.filled()),
             // Polls the sockets once.
             Some(Duration::ZERO) => reactor.block_on(tokio::task::yield_now()),
             Some(limit) => reactor.block_on(async {
-                // A time-out leaves `mail` empty, which is a valid result.
+                // A time-out leaves `messages` empty, which is a valid result.
                 let _ = tokio::time::timeout(limit, self.filled()).await;
             }),
         }
         let mut state = self.lock();
-        mem::swap(mail, &mut state.mail);
+        mem::swap(messages, &mut state.messages);
         // The order to stop is kept, so that every later fetch sees it.
-        state.mail.is_last = mail.is_last;
+        state.messages.is_last = messages.is_last;
     }
 
     /// Waits until there is a message.
     async fn filled(&self) {
         poll_fn(|context| {
             let mut state = self.lock();
-            if !state.mail.is_empty() {
+            if !state.messages.is_empty() {
                 return Poll::Ready(());
             }
             state.waker = Some(context.waker().clone());
@@ -109,9 +109,9 @@ impl Inbox {
         .await;
     }
 
-    fn post(&self, change: impl FnOnce(&mut Mail)) {
+    fn post(&self, change: impl FnOnce(&mut Messages)) {
         let mut state = self.lock();
-        change(&mut state.mail);
+        change(&mut state.messages);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -127,18 +127,18 @@ impl Inbox {
 /// The waker of one connection: it marks the connection as ready and wakes its thread. The reactor
 /// holds it while the connection waits.
 #[derive(Debug)]
-struct Bell {
+struct ReadyWaker {
     inbox: Arc<Inbox>,
     id: u64,
 }
 
-impl Wake for Bell {
+impl Wake for ReadyWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.inbox.post(|mail| mail.ready.push(self.id));
+        self.inbox.post(|messages| messages.ready.push(self.id));
     }
 }
 
@@ -150,18 +150,18 @@ mod tests {
     fn bells_ring_across_threads_and_the_last_mail_is_seen() {
         let reactor = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let inbox = Arc::new(Inbox::default());
-        let mut mail = Mail::default();
-        inbox.fetch(&reactor, &mut mail, Some(Duration::ZERO));
-        assert!(mail.is_empty());
+        let mut messages = Messages::default();
+        inbox.fetch(&reactor, &mut messages, Some(Duration::ZERO));
+        assert!(messages.is_empty());
         let waker = inbox.waker(7);
         let ringer = std::thread::spawn(move || waker.wake());
-        inbox.fetch(&reactor, &mut mail, None);
-        assert_eq!(mail.ready, [7]);
+        inbox.fetch(&reactor, &mut messages, None);
+        assert_eq!(messages.ready, [7]);
         ringer.join().unwrap();
         inbox.stop();
-        inbox.fetch(&reactor, &mut mail, None);
-        assert!(mail.is_last && mail.ready.is_empty());
-        inbox.fetch(&reactor, &mut mail, None);
-        assert!(mail.is_last);
+        inbox.fetch(&reactor, &mut messages, None);
+        assert!(messages.is_last && messages.ready.is_empty());
+        inbox.fetch(&reactor, &mut messages, None);
+        assert!(messages.is_last);
     }
 }

@@ -11,16 +11,16 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::address::Address;
+use super::connection::Shared;
 use super::cpu::IngestCpu;
 use super::error::NetError;
-use super::glance::Glance;
 use super::inbox::Inbox;
 use super::ingest::Ingest;
-use super::link::Shared;
+use super::listener_view::ListenerView;
 use super::milepost::{Mileposts, Timing};
 use super::options::{Granted, ListenOptions};
 use super::stats::{ListenerStats, add};
-use super::stream::{Door, Plain, remove};
+use super::stream::{ListeningSocket, UnregisteredStream, remove};
 use super::worker::Worker;
 use crate::time::Clock;
 
@@ -41,12 +41,12 @@ pub struct Listener {
     shared: Arc<Shared>,
     handle: Handle,
     acceptor: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
-    workers: Vec<Hand>,
+    workers: Vec<IngestThread>,
 }
 
 /// The listener's handle of an ingest thread.
 #[derive(Debug)]
-struct Hand {
+struct IngestThread {
     inbox: Arc<Inbox>,
     timing: Arc<Mutex<Timing>>,
     thread: Option<thread::JoinHandle<IngestCpu>>,
@@ -54,7 +54,7 @@ struct Hand {
 
 /// The final figures of a listener that has stopped.
 #[derive(Clone, Debug)]
-pub struct ListenerReport {
+pub struct ListenerTotals {
     /// All counts.
     pub stats: ListenerStats,
     /// The mileposts passed since the last [`Listener::drain_timing`].
@@ -83,7 +83,7 @@ impl Listener {
     ) -> Result<Self, NetError> {
         let bound = {
             let _context = handle.enter();
-            Door::bind(address, &options)
+            ListeningSocket::bind(address, &options)
         };
         let (listener, address, granted) = bound.map_err(|source| NetError::Bind {
             address: address.clone(),
@@ -99,11 +99,11 @@ impl Listener {
             workers: Vec::new(),
         };
         for index in 0..new.shared.options.ingest_threads.max(1) {
-            let hand = new.start_worker(index)?;
-            new.workers.push(hand);
+            let worker = new.start_worker(index)?;
+            new.workers.push(worker);
         }
         let (stop, stopped) = oneshot::channel();
-        let inboxes = new.workers.iter().map(|hand| Arc::clone(&hand.inbox)).collect();
+        let inboxes = new.workers.iter().map(|worker| Arc::clone(&worker.inbox)).collect();
         let acceptor = Acceptor {
             shared: Arc::clone(&new.shared),
             inboxes,
@@ -113,7 +113,7 @@ impl Listener {
         Ok(new)
     }
 
-    fn start_worker(&self, index: usize) -> Result<Hand, NetError> {
+    fn start_worker(&self, index: usize) -> Result<IngestThread, NetError> {
         let inbox = Arc::new(Inbox::default());
         let timing = Arc::new(Mutex::new(Timing::new()));
         let failed = |source| NetError::Start {
@@ -127,7 +127,7 @@ impl Listener {
         let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
         let run = move || Worker::new(index, shared, its_inbox, reactor, its_timing).run();
         let thread = thread.spawn(run).map_err(failed)?;
-        Ok(Hand {
+        Ok(IngestThread {
             inbox,
             timing,
             thread: Some(thread),
@@ -150,26 +150,26 @@ impl Listener {
     }
 
     /// A view of the counts that stays usable while the listener is being stopped.
-    pub fn glance(&self) -> Glance {
-        let timings = self.workers.iter().map(|hand| Arc::clone(&hand.timing));
-        Glance::new(Arc::clone(&self.shared), timings.collect())
+    pub fn view(&self) -> ListenerView {
+        let timings = self.workers.iter().map(|worker| Arc::clone(&worker.timing));
+        ListenerView::new(Arc::clone(&self.shared), timings.collect())
     }
 
     /// Moves what was timed since the last call into `into`: for the interval log.
     pub fn drain_timing(&self, into: &mut Timing) {
-        for hand in &self.workers {
-            into.absorb(&mut hand.timing.lock().unwrap_or_else(PoisonError::into_inner));
+        for worker in &self.workers {
+            into.absorb(&mut worker.timing.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
     /// Stops accepting, applies everything that the kernel has received, within
     /// [`ListenOptions::drain_timeout`], closes all connections and joins the threads. Must not be
     /// called on a tokio thread.
-    pub fn stop(mut self) -> ListenerReport {
+    pub fn stop(mut self) -> ListenerTotals {
         let cpu = self.halt();
         let mut timing = Timing::new();
         self.drain_timing(&mut timing);
-        ListenerReport {
+        ListenerTotals {
             stats: self.stats(),
             timing,
             cpu,
@@ -188,14 +188,14 @@ impl Listener {
                 acceptor.abort();
             }
         }
-        for hand in &self.workers {
-            hand.inbox.stop();
+        for worker in &self.workers {
+            worker.inbox.stop();
         }
         let mut cpu = IngestCpu::default();
-        for hand in &mut self.workers {
+        for worker in &mut self.workers {
             // A panic outside decoder and sink has no one to report to here; the thread's CPU time
             // is lost.
-            if let Some(Ok(used)) = hand.thread.take().map(thread::JoinHandle::join) {
+            if let Some(Ok(used)) = worker.thread.take().map(thread::JoinHandle::join) {
                 cpu.merge(&used);
             }
         }
@@ -218,7 +218,7 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    async fn run(mut self, listener: Door, mut stopped: oneshot::Receiver<()>) {
+    async fn run(mut self, listener: ListeningSocket, mut stopped: oneshot::Receiver<()>) {
         let idle = self.shared.options.idle_timeout;
         let mut look = tokio::time::interval(idle.unwrap_or_default().clamp(LOOK_MIN, LOOK_MAX) / 4);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -244,7 +244,7 @@ impl Acceptor {
 
     /// Accepts the connections in the kernel's backlog: their peers may already have sent all
     /// their data.
-    fn empty_backlog(&mut self, listener: Door) {
+    fn empty_backlog(&mut self, listener: ListeningSocket) {
         listener.backlog(|accepted| match accepted {
             Ok((stream, peer)) => self.admit(stream, peer),
             Err(_) => add(&self.shared.counters.accept_errors, 1),
@@ -252,7 +252,7 @@ impl Acceptor {
     }
 
     /// Hands a connection to the next ingest thread, or closes it at the limit.
-    fn admit(&mut self, stream: Plain, peer: Address) {
+    fn admit(&mut self, stream: UnregisteredStream, peer: Address) {
         let counters = &self.shared.counters;
         // Only this task adds connections, so the limit holds.
         let open = counters.open_connections.load(Ordering::Acquire);

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::address::Address;
-use super::datagram::{Marks, Track};
+use super::datagram::{WaymarkReceiver, WaymarkSender};
 use crate::latency::Histogram;
 
 /// One operation on the wire, as its emitter sent it.
@@ -62,7 +62,7 @@ pub struct Mileposts {
 #[derive(Debug)]
 enum Unclaimed {
     Stream(Consumer<Milepost>),
-    Datagrams(Track),
+    Datagrams(WaymarkReceiver),
 }
 
 impl Mileposts {
@@ -83,14 +83,14 @@ impl Mileposts {
     }
 
     /// The same for one of `sockets` datagram sockets, which share the capacity.
-    pub(super) fn mark(&self, local: &Address, sockets: usize) -> Marks {
+    pub(super) fn mark(&self, local: &Address, sockets: usize) -> WaymarkSender {
         let share = |room: usize| (room / sockets.max(1)).max(1024);
         let capacity = share(self.capacity.saturating_mul(DATAGRAMS));
         let (mileposts, laid) = RingBuffer::new(share(self.capacity));
         let (marks, marked) = RingBuffer::new(capacity);
         self.lock()
-            .insert(local.clone(), Unclaimed::Datagrams(Track::new(laid, marked)));
-        Marks::new(mileposts, marks, capacity)
+            .insert(local.clone(), Unclaimed::Datagrams(WaymarkReceiver::new(laid, marked)));
+        WaymarkSender::new(mileposts, marks, capacity)
     }
 
     /// Takes the listener's end. Call it after the first byte has arrived from `peer`.
@@ -102,10 +102,10 @@ impl Mileposts {
     }
 
     /// Takes the listener's end for datagrams. Call it after the first has arrived from `peer`.
-    pub(super) fn track(&self, peer: &Address) -> Option<Track> {
+    pub(super) fn waymark_receiver(&self, peer: &Address) -> Option<WaymarkReceiver> {
         match self.lock().remove(peer)? {
             Unclaimed::Stream(_) => None,
-            Unclaimed::Datagrams(track) => Some(track),
+            Unclaimed::Datagrams(waymark_receiver) => Some(waymark_receiver),
         }
     }
 
@@ -114,8 +114,8 @@ impl Mileposts {
         let mut lost = 0;
         self.lock().retain(|_, unclaimed| match unclaimed {
             Unclaimed::Stream(_) => true,
-            Unclaimed::Datagrams(track) => {
-                lost += track.abandon(timing);
+            Unclaimed::Datagrams(waymark_receiver) => {
+                lost += waymark_receiver.abandon(timing);
                 false
             }
         });

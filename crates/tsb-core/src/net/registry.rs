@@ -36,7 +36,7 @@ type Define = dyn Fn(SeriesId, &SeriesKey) -> Result<(), Undefined> + Send + Syn
 /// [`Registry::within`] at most a number of bytes.
 pub struct Registry {
     names: Mutex<Names>,
-    known: Known,
+    counts: RegistryCounts,
     max_series: usize,
     max_name_bytes: u64,
     define: Box<Define>,
@@ -51,14 +51,14 @@ struct Names {
 /// Counts that are readable without the lock of the names. That lock is held while a series is
 /// defined, and a store may never return from that.
 #[derive(Debug, Default)]
-struct Known {
+struct RegistryCounts {
     series: AtomicU64,
     bytes: AtomicU64,
     refused: AtomicU64,
     first_error: Mutex<Option<String>>,
 }
 
-impl Known {
+impl RegistryCounts {
     fn refuse(&self, cause: Option<String>) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         if let Some(cause) = cause {
@@ -97,14 +97,14 @@ impl Registry {
             bytes: catalog.keys().iter().map(bytes_of).sum(),
             catalog,
         };
-        let known = Known {
+        let counts = RegistryCounts {
             series: AtomicU64::new(names.catalog.len() as u64),
             bytes: AtomicU64::new(names.bytes),
-            ..Known::default()
+            ..RegistryCounts::default()
         };
         Self {
             names: Mutex::new(names),
-            known,
+            counts,
             // Ids have 32 bits.
             max_series: max_series.min(u32::MAX as usize - RESERVED_IDS),
             max_name_bytes: u64::MAX,
@@ -136,22 +136,22 @@ impl Registry {
             (names.bytes + bytes > self.max_name_bytes).then_some(NotAdmitted::NameBytes)
         };
         if let Some(why) = limit {
-            self.known.refuse(None);
+            self.counts.refuse(None);
             return Err(why);
         }
         let id = SeriesId(names.catalog.len() as u32);
         if let Err(Undefined { why, cause }) = (self.define)(id, key) {
-            self.known.refuse(Some(cause));
+            self.counts.refuse(Some(cause));
             return Err(why);
         }
         names.bytes += bytes;
-        self.known.admit(bytes);
+        self.counts.admit(bytes);
         Ok(names.catalog.intern(key.clone()))
     }
 
     /// Number of known series. Like the other counts, it does not wait for a running definition.
     pub fn len(&self) -> usize {
-        self.known.series.load(Ordering::Relaxed) as usize
+        self.counts.series.load(Ordering::Relaxed) as usize
     }
 
     /// Whether no series is known.
@@ -161,18 +161,18 @@ impl Registry {
 
     /// Bytes of memory that the known names take.
     pub fn name_bytes(&self) -> u64 {
-        self.known.bytes.load(Ordering::Relaxed)
+        self.counts.bytes.load(Ordering::Relaxed)
     }
 
     /// Number of refused requests. A decoder that forgets refused names asks again, so this is at
     /// least the number of different names.
     pub fn refused(&self) -> u64 {
-        self.known.refused.load(Ordering::Relaxed)
+        self.counts.refused.load(Ordering::Relaxed)
     }
 
     /// The first error of `define`, if there was one.
     pub fn first_error(&self) -> Option<String> {
-        self.known.first_error().clone()
+        self.counts.first_error().clone()
     }
 
     /// A copy of the table in its current state.

@@ -31,7 +31,7 @@ pub(super) enum Stream {
 
 /// A connection that is registered with no reactor.
 #[derive(Debug)]
-pub(super) enum Plain {
+pub(super) enum UnregisteredStream {
     Tcp(net::TcpStream),
     Unix(unix::UnixStream),
 }
@@ -51,18 +51,18 @@ impl Stream {
     }
 
     /// Registers a connection with the reactor of this thread.
-    pub(super) fn register(plain: Plain) -> io::Result<Self> {
-        Ok(match plain {
-            Plain::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
-            Plain::Unix(stream) => Self::Unix(UnixStream::from_std(stream)?),
+    pub(super) fn register(unregistered: UnregisteredStream) -> io::Result<Self> {
+        Ok(match unregistered {
+            UnregisteredStream::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
+            UnregisteredStream::Unix(stream) => Self::Unix(UnixStream::from_std(stream)?),
         })
     }
 
     /// Takes a connection back from its reactor.
-    pub(super) fn into_plain(self) -> io::Result<Plain> {
+    pub(super) fn into_unregistered(self) -> io::Result<UnregisteredStream> {
         Ok(match self {
-            Self::Tcp(stream) => Plain::Tcp(stream.into_std()?),
-            Self::Unix(stream) => Plain::Unix(stream.into_std()?),
+            Self::Tcp(stream) => UnregisteredStream::Tcp(stream.into_std()?),
+            Self::Unix(stream) => UnregisteredStream::Unix(stream.into_std()?),
         })
     }
 
@@ -91,7 +91,7 @@ impl Stream {
     }
 }
 
-impl Read for Plain {
+impl Read for UnregisteredStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
@@ -100,7 +100,7 @@ impl Read for Plain {
     }
 }
 
-impl Plain {
+impl UnregisteredStream {
     /// Writes as many bytes as the socket accepts without waiting.
     pub(super) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -175,12 +175,12 @@ fn unix_address(address: &unix::SocketAddr) -> Address {
 
 /// A listening socket.
 #[derive(Debug)]
-pub(super) enum Door {
+pub(super) enum ListeningSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-impl Door {
+impl ListeningSocket {
     /// Creates the listening socket; connections inherit its receive buffer size.
     pub(super) fn bind(address: &Address, options: &ListenOptions) -> io::Result<(Self, Address, Granted)> {
         match address {
@@ -203,44 +203,44 @@ impl Door {
     }
 
     /// Waits for a connection.
-    pub(super) async fn accept(&self) -> io::Result<(Plain, Address)> {
+    pub(super) async fn accept(&self) -> io::Result<(UnregisteredStream, Address)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Ok((Plain::Tcp(stream.into_std()?), Address::Inet(peer)))
+                Ok((UnregisteredStream::Tcp(stream.into_std()?), Address::Inet(peer)))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 let stream = stream.into_std()?;
                 let peer = unix_address(&stream.peer_addr()?);
-                Ok((Plain::Unix(stream), peer))
+                Ok((UnregisteredStream::Unix(stream), peer))
             }
         }
     }
 
     /// Passes the connections in the kernel's backlog to `admit`, non-blocking, and closes the
     /// socket.
-    pub(super) fn backlog(self, mut admit: impl FnMut(io::Result<(Plain, Address)>)) {
+    pub(super) fn backlog(self, mut admit: impl FnMut(io::Result<(UnregisteredStream, Address)>)) {
         match self {
             Self::Tcp(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, peer)) = listener.accept() {
                     let ready = stream.set_nonblocking(true);
-                    admit(ready.map(|()| (Plain::Tcp(stream), Address::Inet(peer))));
+                    admit(ready.map(|()| (UnregisteredStream::Tcp(stream), Address::Inet(peer))));
                 }
             }
             Self::Unix(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, peer)) = listener.accept() {
                     let ready = stream.set_nonblocking(true);
-                    admit(ready.map(|()| (Plain::Unix(stream), unix_address(&peer))));
+                    admit(ready.map(|()| (UnregisteredStream::Unix(stream), unix_address(&peer))));
                 }
             }
         }
     }
 }
 
-fn bind_tcp(address: net::SocketAddr, options: &ListenOptions) -> io::Result<(Door, Address, Granted)> {
+fn bind_tcp(address: net::SocketAddr, options: &ListenOptions) -> io::Result<(ListeningSocket, Address, Granted)> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
@@ -257,7 +257,7 @@ fn bind_tcp(address: net::SocketAddr, options: &ListenOptions) -> io::Result<(Do
     };
     let listener = socket.listen(BACKLOG)?;
     let address = Address::Inet(listener.local_addr()?);
-    Ok((Door::Tcp(listener), address, granted))
+    Ok((ListeningSocket::Tcp(listener), address, granted))
 }
 
 /// Removes the socket at `path` if no process listens on it any more: a killed process leaves it

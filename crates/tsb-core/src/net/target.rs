@@ -8,7 +8,7 @@ use super::error::NetError;
 use super::milepost::{Milepost, Mileposts};
 use super::options::{EmitOptions, Granted};
 use super::parker::{Interrupter, Parker};
-use super::wire_out::WireOut;
+use super::target_connection::TargetConnection;
 use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::Encoder;
@@ -39,7 +39,7 @@ pub struct StreamTarget {
     mileposts: Option<Arc<Mileposts>>,
     make_encoder: MakeEncoder,
     encoder: Box<dyn Encoder>,
-    out: Option<WireOut>,
+    out: Option<TargetConnection>,
     parker: Parker,
     buffer: Vec<u8>,
     /// Samples in the buffer that belong to operations reported as sent.
@@ -139,7 +139,7 @@ impl StreamTarget {
         mileposts: Option<Arc<Mileposts>>,
     ) -> Result<Self, NetError> {
         let parker = Parker::new()?;
-        let out = WireOut::connect(&parker, address, &options, mileposts.as_deref())?;
+        let out = TargetConnection::connect(&parker, address, &options, mileposts.as_deref())?;
         let report = TargetReport {
             connections: 1,
             granted: out.granted(),
@@ -252,7 +252,7 @@ impl StreamTarget {
         if now.saturating_sub(self.attempted_at) < pause.as_nanos() as u64 {
             return;
         }
-        let made = WireOut::connect(&self.parker, &self.address, &self.options, self.mileposts.as_deref());
+        let made = TargetConnection::connect(&self.parker, &self.address, &self.options, self.mileposts.as_deref());
         // The pause counts from the end of the attempt: otherwise a refusal that took long would
         // be followed by the next attempt at once.
         self.attempted_at = self.clock.now();

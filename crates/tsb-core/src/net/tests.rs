@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use fixed::{BAD, ENDLESS, FixedDecoder, FixedEncoder, Inlet, PANIC, RECORD, WORSE, record};
+use fixed::{BAD, ENDLESS, FixedDecoder, FixedEncoder, PANIC, RECORD, TestIngest, WORSE, record};
 
 use super::*;
 use crate::batch::Batch;
@@ -27,17 +27,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A listener and all that it needs.
-struct Bed {
+struct Testbed {
     // Only kept alive.
     _runtime: Runtime,
     clock: Arc<dyn Clock>,
     mileposts: Arc<Mileposts>,
-    inlet: Inlet,
+    test_ingest: TestIngest,
     applied: Receiver<usize>,
     listener: Listener,
 }
 
-impl Bed {
+impl Testbed {
     fn new(options: ListenOptions) -> Self {
         Self::at(ANY_PORT, options)
     }
@@ -56,7 +56,7 @@ impl Bed {
     /// Only whether it can be bound.
     fn bind(address: &Address, options: ListenOptions) -> Result<Listener, NetError> {
         let runtime = Runtime::start().unwrap();
-        let ingest = Inlet::new().0.ingest(|| Box::new(FixedDecoder::default()));
+        let ingest = TestIngest::new().0.ingest(|| Box::new(FixedDecoder::default()));
         let clock = Arc::new(MonotonicClock::new());
         Listener::bind(runtime.handle(), address, options, ingest, clock, None)
     }
@@ -74,12 +74,12 @@ impl Bed {
     {
         let runtime = Runtime::start().unwrap();
         let mileposts = Mileposts::new(100_000);
-        let (inlet, applied) = Inlet::new();
+        let (test_ingest, applied) = TestIngest::new();
         let listener = Listener::bind(
             runtime.handle(),
             address,
             options,
-            inlet.ingest(make),
+            test_ingest.ingest(make),
             Arc::clone(&clock),
             Some(Arc::clone(&mileposts)),
         );
@@ -88,7 +88,7 @@ impl Bed {
             _runtime: runtime,
             clock,
             mileposts,
-            inlet,
+            test_ingest,
             applied,
         }
     }
@@ -150,8 +150,8 @@ fn send_ticks(mut target: StreamTarget, clock: &dyn Clock, first: u32, count: us
     target.finish()
 }
 
-fn assert_ticks(inlet: &Inlet, first: u32, count: usize, ticks: u32) {
-    let arrived = inlet.arrived.lock().unwrap();
+fn assert_ticks(test_ingest: &TestIngest, first: u32, count: usize, ticks: u32) {
+    let arrived = test_ingest.arrived.lock().unwrap();
     for id in first..first + count as u32 {
         let expected = (0..ticks).map(|tick| (tick, values(id, tick, 1)[0]));
         assert!(arrived[&id].iter().copied().eq(expected), "series {id}");
@@ -160,7 +160,7 @@ fn assert_ticks(inlet: &Inlet, first: u32, count: usize, ticks: u32) {
 
 #[test]
 fn every_sample_arrives_in_order_and_every_operation_is_timed() {
-    let bed = Bed::new(ListenOptions {
+    let testbed = Testbed::new(ListenOptions {
         ingest_threads: 2,
         ..ListenOptions::default()
     });
@@ -168,8 +168,8 @@ fn every_sample_arrives_in_order_and_every_operation_is_timed() {
     let reports: Vec<TargetReport> = thread::scope(|scope| {
         let emitters: Vec<_> = (0..3)
             .map(|worker| {
-                let target = bed.target(EmitOptions::default());
-                let clock = &*bed.clock;
+                let target = testbed.target(EmitOptions::default());
+                let clock = &*testbed.clock;
                 scope.spawn(move || send_ticks(target, clock, worker * 1_000, count, ticks))
             })
             .collect();
@@ -182,9 +182,9 @@ fn every_sample_arrives_in_order_and_every_operation_is_timed() {
             (u64::from(ticks), 0, 0)
         );
         assert_eq!(report.written_bytes, (count * RECORD) as u64 * u64::from(ticks));
-        assert_ticks(&bed.inlet, worker as u32 * 1_000, count, ticks);
+        assert_ticks(&testbed.test_ingest, worker as u32 * 1_000, count, ticks);
     }
-    let ListenerReport { stats, timing, cpu } = bed.listener.stop();
+    let ListenerTotals { stats, timing, cpu } = testbed.listener.stop();
     assert!(cpu.apply_ns > 0 && cpu.wire_ns > 0 && cpu.wait_ns > 0, "{cpu:?}");
     assert_eq!(cpu.wait_ns + cpu.wire_ns + cpu.apply_ns + cpu.measure_ns, cpu.total_ns);
     let samples = 3 * count as u64 * u64::from(ticks);
@@ -198,18 +198,18 @@ fn every_sample_arrives_in_order_and_every_operation_is_timed() {
 
 #[test]
 fn a_slow_sink_blocks_the_emitter_and_loses_nothing() {
-    let bed = Bed::new(ListenOptions {
+    let testbed = Testbed::new(ListenOptions {
         receive_buffer_bytes: Some(64 << 10),
         ..ListenOptions::default()
     });
     let (count, ticks) = (4_096, 128);
-    let target = bed.target(EmitOptions {
+    let target = testbed.target(EmitOptions {
         send_buffer_bytes: Some(64 << 10),
         ..EmitOptions::default()
     });
-    let closed = bed.inlet.gate.lock().unwrap();
+    let closed = testbed.test_ingest.gate.lock().unwrap();
     let (done, is_done) = mpsc::sync_channel(1);
-    let clock = Arc::clone(&bed.clock);
+    let clock = Arc::clone(&testbed.clock);
     let emitter = thread::spawn(move || {
         let report = send_ticks(target, &*clock, 0, count, ticks);
         done.send(()).unwrap();
@@ -223,8 +223,8 @@ fn a_slow_sink_blocks_the_emitter_and_loses_nothing() {
     let report = emitter.join().unwrap();
     assert!(report.blocked_ns > 50_000_000, "blocked for {} ns", report.blocked_ns);
     assert_eq!(report.closing, Closing::Confirmed);
-    assert_ticks(&bed.inlet, 0, count, ticks);
-    let report = bed.listener.stop();
+    assert_ticks(&testbed.test_ingest, 0, count, ticks);
+    let report = testbed.listener.stop();
     assert_eq!(report.stats.samples, count as u64 * u64::from(ticks));
     // What was due while the gate was closed waited: response time shows it.
     assert!(report.timing.response.max() > Some(50_000_000));
@@ -232,30 +232,30 @@ fn a_slow_sink_blocks_the_emitter_and_loses_nothing() {
 
 #[test]
 fn records_cut_at_any_byte_are_put_together() {
-    let bed = Bed::new(ListenOptions::default());
-    let mut client = bed.client();
+    let testbed = Testbed::new(ListenOptions::default());
+    let mut client = testbed.client();
     client.set_nodelay(true).unwrap();
     let stream: Vec<u8> = (0..500).flat_map(|tick| record(1, tick, 0.5)).collect();
     for piece in stream.chunks(7) {
         client.write_all(piece).unwrap();
     }
-    bed.await_samples(500);
-    let arrived = bed.inlet.arrived.lock().unwrap();
+    testbed.await_samples(500);
+    let arrived = testbed.test_ingest.arrived.lock().unwrap();
     assert!(arrived[&1].iter().map(|sample| sample.0).eq(0..500));
 }
 
 #[test]
 fn half_a_record_and_garbage_are_counted_with_an_example() {
-    let bed = Bed::new(ListenOptions::default());
-    let mut client = bed.client();
+    let testbed = Testbed::new(ListenOptions::default());
+    let mut client = testbed.client();
     client.write_all(&record(1, 0, 1.0)).unwrap();
     client.write_all(&record(BAD, 0, 1.0)).unwrap();
     client.write_all(&record(2, 0, 1.0)[..9]).unwrap();
     drop(client);
-    bed.await_samples(1);
+    testbed.await_samples(1);
     // The end of the connection is applied too.
-    bed.applied.recv_timeout(PATIENCE).unwrap();
-    let stats = bed.listener.stop().stats;
+    testbed.applied.recv_timeout(PATIENCE).unwrap();
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.samples, stats.malformed, stats.undecoded_bytes), (1, 2, 9));
     let kinds = stats
         .malformed_kinds
@@ -267,49 +267,49 @@ fn half_a_record_and_garbage_are_counted_with_an_example() {
 
 #[test]
 fn fatal_overlong_and_panicking_connections_are_closed_and_others_live() {
-    let bed = Bed::new(ListenOptions {
+    let testbed = Testbed::new(ListenOptions {
         max_record_bytes: 100_000,
         ..ListenOptions::default()
     });
-    let mut good = bed.client();
+    let mut good = testbed.client();
     good.write_all(&record(1, 0, 1.0)).unwrap();
-    bed.await_samples(1);
-    let mut fatal = bed.client();
+    testbed.await_samples(1);
+    let mut fatal = testbed.client();
     fatal.write_all(&record(WORSE, 0, 0.0)).unwrap();
     assert!(is_closed(&mut fatal));
-    let mut panicking = bed.client();
+    let mut panicking = testbed.client();
     panicking.write_all(&record(PANIC, 0, 0.0)).unwrap();
     assert!(is_closed(&mut panicking));
-    let mut overlong = bed.client();
+    let mut overlong = testbed.client();
     overlong.write_all(&record(ENDLESS, 0, 0.0)).unwrap();
     // It may be closed in the middle of this.
     let _ = overlong.write_all(&vec![0; 200_000]);
     assert!(is_closed(&mut overlong));
     good.write_all(&record(1, 1, 1.0)).unwrap();
-    while bed.applied.recv_timeout(PATIENCE).unwrap() == 0 {}
-    let stats = bed.listener.stop().stats;
+    while testbed.applied.recv_timeout(PATIENCE).unwrap() == 0 {}
+    let stats = testbed.listener.stop().stats;
     let closes = (stats.fatal_closes, stats.panicked_connections, stats.overlong_closes);
     assert_eq!(closes, (1, 1, 1));
     assert_eq!(stats.malformed_kinds[0].what, "record longer than the listener's limit");
     assert_eq!(stats.cut_connections, 1);
-    assert_eq!(bed.inlet.arrived.lock().unwrap()[&1].len(), 2);
+    assert_eq!(testbed.test_ingest.arrived.lock().unwrap()[&1].len(), 2);
 }
 
 #[test]
 fn connections_beyond_the_limit_are_refused_until_one_goes() {
-    let bed = Bed::new(ListenOptions {
+    let testbed = Testbed::new(ListenOptions {
         max_connections: 2,
         ..ListenOptions::default()
     });
-    let mut taken: Vec<TcpStream> = (0..2).map(|_| bed.client()).collect();
+    let mut taken: Vec<TcpStream> = (0..2).map(|_| testbed.client()).collect();
     for client in &mut taken {
         client.write_all(&record(1, 0, 1.0)).unwrap();
     }
-    bed.await_samples(2);
+    testbed.await_samples(2);
     for _ in 0..20 {
-        assert!(is_closed(&mut bed.client()));
+        assert!(is_closed(&mut testbed.client()));
     }
-    let stats = bed.listener.stats();
+    let stats = testbed.listener.stats();
     assert_eq!(
         (stats.connections, stats.refused_connections, stats.open_connections),
         (2, 20, 2)
@@ -317,58 +317,58 @@ fn connections_beyond_the_limit_are_refused_until_one_goes() {
     let mut leaver = taken.remove(0);
     leaver.shutdown(std::net::Shutdown::Write).unwrap();
     assert!(is_closed(&mut leaver));
-    bed.client().write_all(&record(2, 0, 1.0)).unwrap();
-    while bed.applied.recv_timeout(PATIENCE).unwrap() == 0 {}
-    let stats = bed.listener.stop().stats;
+    testbed.client().write_all(&record(2, 0, 1.0)).unwrap();
+    while testbed.applied.recv_timeout(PATIENCE).unwrap() == 0 {}
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.connections, stats.samples), (3, 3));
 }
 
 #[test]
 fn silence_is_closed_when_told_so_and_cut_at_the_end_otherwise() {
-    let bed = Bed::new(ListenOptions {
+    let testbed = Testbed::new(ListenOptions {
         idle_timeout: Some(Duration::from_millis(20)),
         ..ListenOptions::default()
     });
-    let mut silent = bed.client();
+    let mut silent = testbed.client();
     silent.write_all(&record(1, 0, 1.0)[..5]).unwrap();
     assert!(is_closed(&mut silent));
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!(
         (stats.idle_closes, stats.cut_connections, stats.undecoded_bytes),
         (1, 0, 5)
     );
 
-    let bed = Bed::new(ListenOptions::default());
-    let mut silent = bed.client();
-    let stats = bed.listener.stop().stats;
+    let testbed = Testbed::new(ListenOptions::default());
+    let mut silent = testbed.client();
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.idle_closes, stats.cut_connections), (0, 1));
     assert!(is_closed(&mut silent));
 }
 
 #[test]
 fn an_abrupt_reset_is_counted_and_harms_nobody() {
-    let bed = Bed::new(ListenOptions::default());
-    let mut rude = bed.client();
+    let testbed = Testbed::new(ListenOptions::default());
+    let mut rude = testbed.client();
     rude.write_all(&record(1, 0, 1.0)).unwrap();
-    bed.await_samples(1);
+    testbed.await_samples(1);
     socket2::SockRef::from(&rude).set_linger(Some(Duration::ZERO)).unwrap();
     drop(rude);
-    let report = send_ticks(bed.target(EmitOptions::default()), &*bed.clock, 10, 5, 50);
+    let report = send_ticks(testbed.target(EmitOptions::default()), &*testbed.clock, 10, 5, 50);
     assert_eq!(report.closing, Closing::Confirmed);
-    assert_ticks(&bed.inlet, 10, 5, 50);
-    let stats = bed.listener.stop().stats;
+    assert_ticks(&testbed.test_ingest, 10, 5, 50);
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.broken_connections, stats.samples), (1, 251));
 }
 
 #[test]
 fn stopping_drains_what_was_received() {
     for round in 0..20 {
-        let bed = Bed::new(ListenOptions::default());
-        let mut client = bed.client();
+        let testbed = Testbed::new(ListenOptions::default());
+        let mut client = testbed.client();
         let stream: Vec<u8> = (0..2_000).flat_map(|tick| record(round, tick, 0.5)).collect();
         client.write_all(&stream).unwrap();
         // Neither accepted nor read yet, perhaps; but received.
-        let stats = bed.listener.stop().stats;
+        let stats = testbed.listener.stop().stats;
         assert_eq!((stats.samples, stats.connections), (2_000, 1), "round {round}");
         assert!(is_closed(&mut client));
     }
@@ -376,9 +376,9 @@ fn stopping_drains_what_was_received() {
 
 #[test]
 fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
-    let bed = Bed::new(ListenOptions::default());
-    let address = bed.listener.address().inet().unwrap();
-    let mut target = bed.target(EmitOptions {
+    let testbed = Testbed::new(ListenOptions::default());
+    let address = testbed.listener.address().inet().unwrap();
+    let mut target = testbed.target(EmitOptions {
         flush_bytes: 1,
         reconnect_after: Some(Duration::from_millis(1)),
         ..EmitOptions::default()
@@ -391,15 +391,15 @@ fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
         slot: Slot::default(),
     };
     assert_eq!(target.send(&operation), Outcome::Sent);
-    bed.await_samples(10);
+    testbed.await_samples(10);
     // Stops, and resets the connection when more arrives.
-    bed.listener.stop();
+    testbed.listener.stop();
     let mut lost = target.send(&operation);
     while lost == Outcome::Sent {
         lost = target.send(&operation);
     }
     assert_eq!(lost, Outcome::Unknown);
-    let clock = &*bed.clock;
+    let clock = &*testbed.clock;
     clock.wait_until(clock.now() + 2_000_000);
     assert_eq!(target.send(&operation), Outcome::Shed);
     let text = target.report().errors[0].to_string();
@@ -409,7 +409,7 @@ fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
     );
     let refused = target.report().errors[1].to_string();
     assert_eq!(refused, format!("cannot connect to {address}"));
-    let again = Bed::at(address, ListenOptions::default());
+    let again = Testbed::at(address, ListenOptions::default());
     clock.wait_until(clock.now() + 2_000_000);
     assert_eq!(target.send(&operation), Outcome::Sent);
     let report = target.finish();

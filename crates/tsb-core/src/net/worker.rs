@@ -10,14 +10,14 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::address::Address;
+use super::connection::{Connection, ConnectionEnd, Shared};
 use super::cpu::{IngestCpu, Meter};
-use super::inbox::{Inbox, Mail};
-use super::link::{End, Link, Shared};
+use super::inbox::{Inbox, Messages};
 use super::milepost::Timing;
 use super::options::ROOM_AFTER;
+use super::read_buffer::ReadBuffer;
 use super::stats::add;
-use super::stream::{Plain, Stream};
-use super::window::Window;
+use super::stream::{Stream, UnregisteredStream};
 
 /// Reads from one connection before the next gets its turn.
 const READS_A_TURN: usize = 4;
@@ -30,8 +30,8 @@ pub(super) struct Worker {
     /// stores are never called inside it.
     reactor: Runtime,
     timing: Arc<Mutex<Timing>>,
-    window: Window,
-    links: HashMap<u64, Link, foldhash::fast::FixedState>,
+    read_buffer: ReadBuffer,
+    connections: HashMap<u64, Connection, foldhash::fast::FixedState>,
     next_id: u64,
     /// Connections whose turn ended while they still had bytes to read.
     again: VecDeque<u64>,
@@ -45,7 +45,7 @@ enum Turn {
     /// There may be more to read.
     Unfinished,
     /// The connection has ended.
-    Over(End),
+    Over(ConnectionEnd),
 }
 
 impl Worker {
@@ -57,15 +57,15 @@ impl Worker {
         reactor: Runtime,
         timing: Arc<Mutex<Timing>>,
     ) -> Self {
-        let window = Window::with_size(shared.options.read_bytes);
+        let read_buffer = ReadBuffer::with_size(shared.options.read_bytes);
         Self {
             meter: Meter::new(Arc::clone(&shared.clock), index as u64),
             shared,
             inbox,
             reactor,
             timing,
-            window,
-            links: HashMap::default(),
+            read_buffer,
+            connections: HashMap::default(),
             next_id: 0,
             again: VecDeque::new(),
         }
@@ -73,27 +73,27 @@ impl Worker {
 
     /// Serves until it is asked to stop, then drains the received bytes.
     pub(super) fn run(mut self) -> IngestCpu {
-        let mut mail = Mail::default();
+        let mut messages = Messages::default();
         let mut has_spare_time = true;
         loop {
             self.meter.turn(has_spare_time);
             let limit = (!self.again.is_empty()).then_some(Duration::ZERO);
             // A single poll of the sockets counts as wire time.
             has_spare_time = if limit == Some(Duration::ZERO) {
-                self.inbox.fetch(&self.reactor, &mut mail, limit);
+                self.inbox.fetch(&self.reactor, &mut messages, limit);
                 false
             } else {
                 let (inbox, reactor) = (&self.inbox, &self.reactor);
-                self.meter.wait(|| inbox.fetch(reactor, &mut mail, limit))
+                self.meter.wait(|| inbox.fetch(reactor, &mut messages, limit))
             };
-            for (stream, peer) in mail.opened.drain(..) {
+            for (stream, peer) in messages.opened.drain(..) {
                 self.open(stream, peer);
             }
-            if mail.is_last {
+            if messages.is_last {
                 self.drain();
                 return self.meter.finish();
             }
-            for &id in &mail.ready {
+            for &id in &messages.ready {
                 self.serve(id);
             }
             for _ in 0..self.again.len() {
@@ -101,7 +101,7 @@ impl Worker {
                     self.serve(id);
                 }
             }
-            if mail.looks
+            if messages.looks
                 && let Some(idle) = self.shared.options.idle_timeout
             {
                 self.close_idle(if self.shared.is_crowded() {
@@ -113,7 +113,7 @@ impl Worker {
         }
     }
 
-    fn open(&mut self, stream: Plain, peer: Address) {
+    fn open(&mut self, stream: UnregisteredStream, peer: Address) {
         let registered = {
             let _context = self.reactor.enter();
             Stream::register(stream)
@@ -127,9 +127,9 @@ impl Worker {
         self.next_id += 1;
         let waker = self.inbox.waker(id);
         let shared = Arc::clone(&self.shared);
-        let made = catch_unwind(AssertUnwindSafe(|| Link::new(stream, peer, waker, &shared)));
-        if let Ok(link) = made {
-            self.links.insert(id, link);
+        let made = catch_unwind(AssertUnwindSafe(|| Connection::new(stream, peer, waker, &shared)));
+        if let Ok(connection) = made {
+            self.connections.insert(id, connection);
             self.serve(id);
         } else {
             add(&shared.counters.panicked_connections, 1);
@@ -139,31 +139,37 @@ impl Worker {
 
     /// Serves a connection for one turn. It may be closed already, with its waker still queued.
     fn serve(&mut self, id: u64) {
-        let Some(link) = self.links.get_mut(&id) else {
+        let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        self.window.adopt(&mut link.rest);
+        self.read_buffer.adopt(&mut connection.partial);
         let (shared, timing) = (&*self.shared, &*self.timing);
-        let window = &mut self.window;
+        let read_buffer = &mut self.read_buffer;
         let meter = &mut self.meter;
-        let turn = catch_unwind(AssertUnwindSafe(|| take_turn(link, window, shared, timing, meter)));
-        match turn.unwrap_or(Turn::Over(End::Panicked)) {
-            Turn::Waiting => self.window.leave(&mut link.rest),
+        let turn = catch_unwind(AssertUnwindSafe(|| {
+            take_turn(connection, read_buffer, shared, timing, meter)
+        }));
+        match turn.unwrap_or(Turn::Over(ConnectionEnd::Panicked)) {
+            Turn::Waiting => self.read_buffer.leave(&mut connection.partial),
             Turn::Unfinished => {
-                self.window.leave(&mut link.rest);
+                self.read_buffer.leave(&mut connection.partial);
                 self.again.push_back(id);
             }
             Turn::Over(end) => self.close(id, end),
         }
     }
 
-    /// Ends a connection whose unread bytes are in the window.
-    fn close(&mut self, id: u64, end: End) {
-        if let Some(link) = self.links.remove(&id) {
+    /// Ends a connection whose unread bytes are in the buffer.
+    fn close(&mut self, id: u64, end: ConnectionEnd) {
+        if let Some(connection) = self.connections.remove(&id) {
             let (shared, timing) = (&*self.shared, &*self.timing);
-            let (window, meter) = (&mut self.window, &mut self.meter);
-            if catch_unwind(AssertUnwindSafe(|| link.end(end, window, shared, timing, meter))).is_err() {
-                window.clear();
+            let (read_buffer, meter) = (&mut self.read_buffer, &mut self.meter);
+            if catch_unwind(AssertUnwindSafe(|| {
+                connection.end(end, read_buffer, shared, timing, meter)
+            }))
+            .is_err()
+            {
+                read_buffer.clear();
                 add(&shared.counters.panicked_connections, 1);
                 shared.counters.open_connections.fetch_sub(1, Ordering::AcqRel);
             }
@@ -172,18 +178,21 @@ impl Worker {
 
     fn close_idle(&mut self, idle: Duration) {
         let now = self.shared.clock.now();
-        let is_idle = |link: &Link| now.saturating_sub(link.read_at) >= idle.as_nanos() as u64;
-        let links = self.links.iter();
-        let suspects: Vec<u64> = links.filter(|(_, link)| is_idle(link)).map(|(&id, _)| id).collect();
+        let is_idle = |connection: &Connection| now.saturating_sub(connection.read_at) >= idle.as_nanos() as u64;
+        let connections = self.connections.iter();
+        let suspects: Vec<u64> = connections
+            .filter(|(_, connection)| is_idle(connection))
+            .map(|(&id, _)| id)
+            .collect();
         for id in suspects {
             // Bytes may be waiting in the socket because the thread was busy; the connection is
             // then not idle.
             self.serve(id);
-            if let Some(link) = self.links.get_mut(&id)
-                && is_idle(link)
+            if let Some(connection) = self.connections.get_mut(&id)
+                && is_idle(connection)
             {
-                self.window.adopt(&mut link.rest);
-                self.close(id, End::Idle);
+                self.read_buffer.adopt(&mut connection.partial);
+                self.close(id, ConnectionEnd::Idle);
             }
         }
     }
@@ -192,26 +201,32 @@ impl Worker {
     fn drain(&mut self) {
         let limit_ns = self.shared.options.drain_timeout.as_nanos() as u64;
         let deadline = self.shared.clock.now().saturating_add(limit_ns);
-        let mut ids: Vec<u64> = self.links.keys().copied().collect();
+        let mut ids: Vec<u64> = self.connections.keys().copied().collect();
         ids.sort_unstable();
         for id in ids {
-            let Some(link) = self.links.get_mut(&id) else {
+            let Some(connection) = self.connections.get_mut(&id) else {
                 continue;
             };
-            self.window.adopt(&mut link.rest);
+            self.read_buffer.adopt(&mut connection.partial);
             let (shared, timing) = (&*self.shared, &*self.timing);
-            let (window, meter) = (&mut self.window, &mut self.meter);
+            let (read_buffer, meter) = (&mut self.read_buffer, &mut self.meter);
             let drained = catch_unwind(AssertUnwindSafe(|| {
-                drain_link(link, window, shared, timing, meter, deadline)
+                drain_connection(connection, read_buffer, shared, timing, meter, deadline)
             }));
-            self.close(id, drained.unwrap_or(End::Panicked));
+            self.close(id, drained.unwrap_or(ConnectionEnd::Panicked));
         }
     }
 }
 
-fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) -> Turn {
+fn take_turn(
+    connection: &mut Connection,
+    read_buffer: &mut ReadBuffer,
+    shared: &Shared,
+    timing: &Mutex<Timing>,
+    meter: &mut Meter,
+) -> Turn {
     for _ in 0..READS_A_TURN {
-        match step(link, window, shared, timing, meter) {
+        match step(connection, read_buffer, shared, timing, meter) {
             Ok(true) => {}
             Ok(false) => return Turn::Waiting,
             Err(end) => return Turn::Over(end),
@@ -222,63 +237,63 @@ fn take_turn(link: &mut Link, window: &mut Window, shared: &Shared, timing: &Mut
 
 /// Reads and decodes once. `Ok(false)`: there is nothing to do now, and the waker is armed.
 fn step(
-    link: &mut Link,
-    window: &mut Window,
+    connection: &mut Connection,
+    read_buffer: &mut ReadBuffer,
     shared: &Shared,
     timing: &Mutex<Timing>,
     meter: &mut Meter,
-) -> Result<bool, End> {
-    let was_held = link.answers.are_held();
-    link.speak(shared);
-    if link.answers.are_held() {
+) -> Result<bool, ConnectionEnd> {
+    let was_held = connection.answers.are_held();
+    connection.speak(shared);
+    if connection.answers.are_held() {
         return Ok(false);
     }
     // Bytes left undecoded because of waiting answers or of work on another thread come first.
-    let was_busy = std::mem::take(&mut link.is_busy);
-    if was_held || was_busy || link.read(window, shared)? {
-        link.digest(window, shared, timing, meter)?;
-        return Ok(!link.is_busy);
+    let was_busy = std::mem::take(&mut connection.is_busy);
+    if was_held || was_busy || connection.read(read_buffer, shared)? {
+        connection.digest(read_buffer, shared, timing, meter)?;
+        return Ok(!connection.is_busy);
     }
     Ok(false)
 }
 
 /// Reads without tokio, whose readiness may lag behind what the kernel holds.
-fn drain_link(
-    link: &mut Link,
-    window: &mut Window,
+fn drain_connection(
+    connection: &mut Connection,
+    read_buffer: &mut ReadBuffer,
     shared: &Shared,
     timing: &Mutex<Timing>,
     meter: &mut Meter,
     deadline: u64,
-) -> End {
-    let Some(Ok(mut stream)) = link.stream.take().map(Stream::into_plain) else {
-        return End::Cut;
+) -> ConnectionEnd {
+    let Some(Ok(mut stream)) = connection.stream.take().map(Stream::into_unregistered) else {
+        return ConnectionEnd::Cut;
     };
     while shared.clock.now() < deadline {
-        let Some(room) = window.room(shared.options.max_record_bytes) else {
-            return End::Overlong;
+        let Some(room) = read_buffer.room(shared.options.max_record_bytes) else {
+            return ConnectionEnd::Overlong;
         };
         match stream.read(room) {
-            Ok(0) => return End::Eof,
+            Ok(0) => return ConnectionEnd::Eof,
             Ok(count) => {
-                window.filled(count);
-                link.arrived(count, shared);
+                read_buffer.filled(count);
+                connection.arrived(count, shared);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return End::Cut,
-            Err(_) => return End::Broken,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return ConnectionEnd::Cut,
+            Err(_) => return ConnectionEnd::Broken,
         }
-        let digested = link.digest(window, shared, timing, meter);
+        let digested = connection.digest(read_buffer, shared, timing, meter);
         add(
             &shared.counters.answer_bytes,
-            link.answers.write_plain(&mut stream) as u64,
+            connection.answers.write_unregistered(&mut stream) as u64,
         );
         if let Err(end) = digested {
             return end;
         }
-        if link.answers.are_held() {
+        if connection.answers.are_held() {
             break;
         }
     }
-    End::Cut
+    ConnectionEnd::Cut
 }

@@ -10,9 +10,9 @@ use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::{ArchiveRule, Consolidated, Exactness, OnConflict, Query, Resample, StoreExt as _, TimeRange};
 
 use super::compare::{Columns, Difference, Rules, compare};
-use super::consolidate::{self, Doubt, Found, Shown};
+use super::consolidate::{self, ArchiveRows, StoreAnswer, UncertainSamples};
 use super::newest::Wrong;
-use super::{Audit, Named, Scope};
+use super::{Audit, NamedSamples, Scope};
 
 /// Number of series that an auditor claims at a time.
 const STRIDE: usize = 64;
@@ -23,7 +23,7 @@ const MISPLACED_NS: i64 = 4_000;
 /// The store's answers about the newest samples of some series, given without reading the
 /// series.
 #[derive(Debug, Default)]
-struct Said {
+struct StatedNewest {
     newest: Vec<Option<Timestamp>>,
     accepted: Vec<Option<Timestamp>>,
 }
@@ -32,7 +32,7 @@ struct Said {
 #[derive(Debug)]
 pub(super) struct Auditor<'a> {
     scope: &'a Scope<'a>,
-    named: &'a Named,
+    named: &'a NamedSamples,
     next: &'a AtomicUsize,
     replay: Replay<'a>,
     sent: Columns,
@@ -42,7 +42,7 @@ pub(super) struct Auditor<'a> {
 
 impl<'a> Auditor<'a> {
     /// An auditor that claims series by advancing the shared counter `next`.
-    pub(super) fn new(scope: &'a Scope<'a>, named: &'a Named, next: &'a AtomicUsize) -> Self {
+    pub(super) fn new(scope: &'a Scope<'a>, named: &'a NamedSamples, next: &'a AtomicUsize) -> Self {
         Self {
             scope,
             named,
@@ -81,7 +81,7 @@ impl<'a> Auditor<'a> {
                 let wrong = heard.check(id, newest_sent, said, newest_found, kept_from);
                 let wrong = wrong.or_else(|| is_ahead(accepted, newest_sent));
                 if let Some(wrong) = wrong {
-                    self.audit.lies.push(id, wrong);
+                    self.audit.wrong_answers.push(id, wrong);
                 }
             }
             done.fetch_add(ids.len() as u64, Ordering::Relaxed);
@@ -136,10 +136,10 @@ impl<'a> Auditor<'a> {
             let admitted = (rules.late == OnConflict::Rejected).then(|| accepted.unwrap_or(Timestamp::MIN));
             let rows = self.archives(&rule, id)?;
             let newest = rows.first().and_then(|rows| rows.last()).map(|&(end_s, _)| end_s);
-            let doubt = self.doubt(id);
+            let uncertain = self.uncertain(id);
             // A row does not show whether a particular sample is in it.
             unanswered = None;
-            let tally = consolidate::compare(&rule, &self.sent, &doubt, &Shown { rows, admitted }, note);
+            let tally = consolidate::compare(&rule, &self.sent, &uncertain, &StoreAnswer { rows, admitted }, note);
             (tally, newest.map(Timestamp::from_secs))
         } else {
             self.read(id)?;
@@ -171,11 +171,12 @@ impl<'a> Auditor<'a> {
     }
 
     /// The samples of a series that the store may or may not hold.
-    fn doubt(&mut self, id: SeriesId) -> Doubt {
+    fn uncertain(&mut self, id: SeriesId) -> UncertainSamples {
         if self.scope.unnamed > 0 {
-            return Doubt::OfAny;
+            return UncertainSamples::OfAny;
         }
-        self.made_in(&self.named.in_doubt, id).map_or(Doubt::None, Doubt::Of)
+        self.made_in(&self.named.in_doubt, id)
+            .map_or(UncertainSamples::None, UncertainSamples::Of)
     }
 
     /// Counts the samples of a series in the given ticks, by timestamp.
@@ -194,8 +195,8 @@ impl<'a> Auditor<'a> {
         Some(made)
     }
 
-    fn ask(&self, ids: &[SeriesId]) -> tsb_stores::Result<Said> {
-        let mut said = Said {
+    fn ask(&self, ids: &[SeriesId]) -> tsb_stores::Result<StatedNewest> {
+        let mut said = StatedNewest {
             newest: vec![None; ids.len()],
             accepted: vec![None; ids.len()],
         };
@@ -205,7 +206,7 @@ impl<'a> Auditor<'a> {
     }
 
     /// The known rows of every archive, each with the time of its end.
-    fn archives(&self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<Found>> {
+    fn archives(&self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<ArchiveRows>> {
         let read = |archive: ArchiveRule| {
             let span_s = rule.step_s as i64 * i64::from(archive.steps);
             let resample = Resample {

@@ -5,7 +5,7 @@
 //! shares no code with any store. Rows that depend on samples which may not have arrived are not
 //! judged. Pure: no I/O, no clock.
 
-mod doubt;
+mod uncertain;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use tsb_core::Timestamp;
 use tsb_stores::{ArchiveRule, Consolidated, Consolidation, Derivation};
 
 use super::compare::{Columns, Difference, Tally};
-pub(super) use doubt::Doubt;
-use doubt::Samples;
+use uncertain::Samples;
+pub(super) use uncertain::UncertainSamples;
 
 const MICROS: f64 = 1e6;
 /// The largest relative error that adding up in another order may make.
@@ -85,14 +85,14 @@ struct Steps {
 }
 
 /// The time from one sample to the next, and the rate that the later one says.
-struct Stretch {
+struct RateSpan {
     from_us: i64,
     to_us: i64,
     rate: Option<f64>,
     is_late: bool,
 }
 
-impl Stretch {
+impl RateSpan {
     fn between(rule: &Consolidated, before: Option<f64>, from_us: i64, to_us: i64, value: f64) -> Self {
         let seconds = (to_us - from_us) as f64 / MICROS;
         let rate = match (rule.derivation, before) {
@@ -140,52 +140,49 @@ impl Steps {
         steps.by_number.entry(steps.first).or_default().unknown_s = unknown_s;
         let (mut from_us, mut before) = (start_us, None);
         for &(to_us, value) in samples {
-            steps.add(rule, &Stretch::between(rule, before, from_us, to_us, value));
+            steps.add(rule, &RateSpan::between(rule, before, from_us, to_us, value));
             (from_us, before) = (to_us, Some(value));
         }
         Some(steps)
     }
 
-    fn add(&mut self, rule: &Consolidated, stretch: &Stretch) {
+    fn add(&mut self, rule: &Consolidated, span: &RateSpan) {
         let step_us = rule.step_s as i64 * 1_000_000;
-        let (first, last) = (stretch.from_us.div_euclid(step_us), stretch.to_us.div_euclid(step_us));
+        let (first, last) = (span.from_us.div_euclid(step_us), span.to_us.div_euclid(step_us));
         if last - first > 1 {
-            self.end_several(rule, stretch, first, last);
+            self.end_several(rule, span, first, last);
         } else if last > first {
-            let seconds = (last * step_us - stretch.from_us) as f64 / MICROS;
+            let seconds = (last * step_us - span.from_us) as f64 / MICROS;
             let step = self.by_number.entry(first).or_default();
-            step.add(stretch.rate, seconds, true);
-            step.is_late |= stretch.is_late;
+            step.add(span.rate, seconds, true);
+            step.is_late |= span.is_late;
         }
-        let opened_us = (last * step_us).max(stretch.from_us);
-        let seconds = (stretch.to_us - opened_us) as f64 / MICROS;
-        self.by_number
-            .entry(last)
-            .or_default()
-            .add(stretch.rate, seconds, false);
+        let opened_us = (last * step_us).max(span.from_us);
+        let seconds = (span.to_us - opened_us) as f64 / MICROS;
+        self.by_number.entry(last).or_default().add(span.rate, seconds, false);
     }
 
     /// librrd first closes the whole seconds that are left of the open step, by themselves;
     /// the others share the rest. Where there is no whole second left, the open step shares
     /// with them what it has.
-    fn end_several(&mut self, rule: &Consolidated, stretch: &Stretch, first: i64, last: i64) {
+    fn end_several(&mut self, rule: &Consolidated, span: &RateSpan, first: i64, last: i64) {
         let step_s = rule.step_s as f64;
-        let until_s = (last * rule.step_s as i64 * 1_000_000 - stretch.from_us) as f64 / MICROS;
+        let until_s = (last * rule.step_s as i64 * 1_000_000 - span.from_us) as f64 / MICROS;
         let opened_s = until_s.floor() % step_s;
         let late_s = rule.longest_gap_s as f64;
-        let whole_s = (stretch.to_us - stretch.from_us) as f64 / MICROS;
+        let whole_s = (span.to_us - span.from_us) as f64 / MICROS;
         let mut shared = Step::default();
         let mut sharing = first..last;
         if opened_s > 0.0 {
             let open = self.by_number.entry(first).or_default();
-            open.add(stretch.rate, opened_s, true);
+            open.add(span.rate, opened_s, true);
             open.is_late |= opened_s > late_s;
             sharing.start += 1;
         } else {
             shared = self.by_number.get(&first).copied().unwrap_or_default();
         }
         shared.steps = (sharing.end - sharing.start) as f64;
-        shared.add(stretch.rate, until_s - opened_s, true);
+        shared.add(span.rate, until_s - opened_s, true);
         shared.is_late |= whole_s - opened_s > late_s;
         self.by_number.extend(sharing.map(|number| (number, shared)));
     }
@@ -227,7 +224,7 @@ fn row(rule: &Consolidated, archive: ArchiveRule, steps: &Steps, number: i64) ->
 
 /// What became of the row that a sample went into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum RowOutcome {
     /// Known, and as it must be.
     Right,
     /// Unknown, as it must be: it says nothing of the sample.
@@ -243,9 +240,9 @@ enum Fate {
 }
 
 /// One archive of one series, row by row.
-struct Judged {
+struct ArchiveComparison {
     span_us: i64,
-    fates: BTreeMap<i64, Fate>,
+    outcomes: BTreeMap<i64, RowOutcome>,
     oldest: i64,
     open: i64,
 }
@@ -256,30 +253,30 @@ fn steps_of(archive: ArchiveRule, number: i64) -> std::ops::RangeInclusive<i64> 
     number * length..=number * length + length - 1
 }
 
-impl Judged {
-    fn of_sample(&self, at_us: i64) -> Fate {
+impl ArchiveComparison {
+    fn of_sample(&self, at_us: i64) -> RowOutcome {
         // A row holds the time up to its end, the end included.
         let number = (at_us - 1).div_euclid(self.span_us);
-        match self.fates.get(&number) {
-            Some(fate) => *fate,
-            None if number >= self.open => Fate::Open,
-            None if number < self.oldest => Fate::Gone,
-            None => Fate::Unknown,
+        match self.outcomes.get(&number) {
+            Some(outcome) => *outcome,
+            None if number >= self.open => RowOutcome::Open,
+            None if number < self.oldest => RowOutcome::Gone,
+            None => RowOutcome::Unknown,
         }
     }
 }
 
 /// The known rows of an archive, as a query returned them, each with its end in seconds.
-pub(super) type Found = Vec<(i64, f64)>;
+pub(super) type ArchiveRows = Vec<(i64, f64)>;
 
 /// Microseconds by which a store may misplace the newest sample that it admitted.
 const ADMITTED_US: i64 = 4;
 
 /// What a store shows of one series.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct StoreAnswer {
     /// The known rows of each archive.
-    pub rows: Vec<Found>,
+    pub rows: Vec<ArchiveRows>,
     /// The newest sample that it says it took; absent: it need not say.
     pub admitted: Option<Timestamp>,
 }
@@ -290,47 +287,47 @@ pub(super) struct Shown {
 pub(super) fn compare(
     rule: &Consolidated,
     sent: &Columns,
-    doubt: &Doubt,
-    shown: &Shown,
+    uncertain: &UncertainSamples,
+    answer: &StoreAnswer,
     note: &mut dyn FnMut(Difference),
 ) -> Tally {
     let mut tally = Tally::default();
-    if matches!(doubt, Doubt::OfAny) {
+    if matches!(uncertain, UncertainSamples::OfAny) {
         tally.uncompared = sent.len() as u64;
         return tally;
     }
     let step_us = rule.step_s as i64 * 1_000_000;
-    let samples = Samples::new(sent, doubt, step_us);
+    let samples = Samples::new(sent, uncertain, step_us);
     let Some(steps) = Steps::of(rule, &samples.sure) else {
         tally.uncompared = sent.len() as u64;
         if sent.is_empty() {
-            tally.duplicated = shown.rows.iter().map(|rows| rows.len() as u64).sum();
+            tally.duplicated = answer.rows.iter().map(|rows| rows.len() as u64).sum();
         }
         return tally;
     };
-    let computed = Computed {
+    let expected_rows = ExpectedRows {
         rule,
         steps: &steps,
         samples: &samples,
     };
-    let judged: Vec<Judged> = rule
+    let comparisons: Vec<ArchiveComparison> = rule
         .archives()
-        .zip(&shown.rows)
-        .map(|(archive, found)| computed.judge(archive, found, &mut tally, note))
+        .zip(&answer.rows)
+        .map(|(archive, found)| expected_rows.judge(archive, found, &mut tally, note))
         .collect();
-    let admitted_us = shown.admitted.map(|at| at.0.div_euclid(1_000) + ADMITTED_US);
+    let admitted_us = answer.admitted.map(|at| at.0.div_euclid(1_000) + ADMITTED_US);
     for &(at_us, value) in &samples.all {
-        let has = |fate: Fate| judged.iter().any(|archive| archive.of_sample(at_us) == fate);
+        let has = |outcome: RowOutcome| comparisons.iter().any(|archive| archive.of_sample(at_us) == outcome);
         let step = (at_us - 1).div_euclid(step_us);
-        let is_sure = !samples.has_doubt(step..=step);
+        let is_sure = !samples.is_uncertain(step..=step);
         let is_known = is_sure && (step >= steps.open || steps.value(rule, step).is_some());
-        let count = if has(Fate::Wrong) {
+        let count = if has(RowOutcome::Wrong) {
             &mut tally.altered
-        } else if has(Fate::Missing) {
+        } else if has(RowOutcome::Missing) {
             &mut tally.missing
-        } else if is_known && has(Fate::Right) {
+        } else if is_known && has(RowOutcome::Right) {
             &mut tally.verified
-        } else if is_known && has(Fate::Open) {
+        } else if is_known && has(RowOutcome::Open) {
             if admitted_us.is_some_and(|admitted| at_us > admitted) {
                 let (at, expected) = (Timestamp(at_us * 1_000), value);
                 note(Difference::Missing { at, expected });
@@ -338,9 +335,9 @@ pub(super) fn compare(
             } else {
                 &mut tally.unconsolidated
             }
-        } else if has(Fate::Unsure) {
+        } else if has(RowOutcome::Unsure) {
             &mut tally.uncompared
-        } else if is_sure && !is_known || has(Fate::Unknown) {
+        } else if is_sure && !is_known || has(RowOutcome::Unknown) {
             &mut tally.unrepresented
         } else {
             &mut tally.expired
@@ -351,20 +348,20 @@ pub(super) fn compare(
 }
 
 /// What the samples of one series must have made.
-struct Computed<'a> {
+struct ExpectedRows<'a> {
     rule: &'a Consolidated,
     steps: &'a Steps,
     samples: &'a Samples,
 }
 
-impl Computed<'_> {
+impl ExpectedRows<'_> {
     fn judge(
         &self,
         archive: ArchiveRule,
-        found: &Found,
+        found: &ArchiveRows,
         tally: &mut Tally,
         note: &mut dyn FnMut(Difference),
-    ) -> Judged {
+    ) -> ArchiveComparison {
         let Self { rule, steps, samples } = self;
         let length = i64::from(archive.steps);
         let span_s = rule.step_s as i64 * length;
@@ -375,51 +372,53 @@ impl Computed<'_> {
         let last_us = samples.all.last().map_or(0, |sample| sample.0);
         let open_if_all = last_us.div_euclid(span_s * 1_000_000);
         let mut found: BTreeMap<i64, f64> = found.iter().map(|&(end_s, value)| (end_s, value)).collect();
-        let mut fates = BTreeMap::new();
+        let mut outcomes = BTreeMap::new();
         for number in oldest(open)..=open_if_all {
             let end_s = (number + 1) * span_s;
             let at = Timestamp::from_secs(end_s);
-            if samples.has_doubt(steps_of(archive, number)) {
+            if samples.is_uncertain(steps_of(archive, number)) {
                 found.remove(&end_s);
-                fates.insert(number, Fate::Unsure);
+                outcomes.insert(number, RowOutcome::Unsure);
                 continue;
             }
             if number >= open {
                 break;
             }
-            let fate = match (row(rule, archive, steps, number), found.remove(&end_s)) {
-                (None, None) => Fate::Unknown,
-                (Some(_), None) if number < oldest(open_if_all) => Fate::Gone,
-                (Some(expected), Some(value)) if (value - expected.value).abs() <= expected.tolerance => Fate::Right,
+            let outcome = match (row(rule, archive, steps, number), found.remove(&end_s)) {
+                (None, None) => RowOutcome::Unknown,
+                (Some(_), None) if number < oldest(open_if_all) => RowOutcome::Gone,
+                (Some(expected), Some(value)) if (value - expected.value).abs() <= expected.tolerance => {
+                    RowOutcome::Right
+                }
                 (Some(expected), Some(found)) => {
                     let expected = expected.value;
                     note(Difference::Altered { at, expected, found });
-                    Fate::Wrong
+                    RowOutcome::Wrong
                 }
                 (Some(expected), None) => {
                     let expected = expected.value;
                     note(Difference::Missing { at, expected });
-                    Fate::Missing
+                    RowOutcome::Missing
                 }
                 (None, Some(found)) => {
                     note(Difference::Invented { at, found });
-                    Fate::Wrong
+                    RowOutcome::Wrong
                 }
             };
-            fates.insert(number, fate);
+            outcomes.insert(number, outcome);
         }
         // Rows that no sample was sent for.
         for (end_s, found) in found {
-            if samples.has_doubt(steps_of(archive, end_s.div_euclid(span_s) - 1)) {
+            if samples.is_uncertain(steps_of(archive, end_s.div_euclid(span_s) - 1)) {
                 continue;
             }
             tally.duplicated += 1;
             let at = Timestamp::from_secs(end_s);
             note(Difference::Invented { at, found });
         }
-        Judged {
+        ArchiveComparison {
             span_us: span_s * 1_000_000,
-            fates,
+            outcomes,
             oldest: oldest(open),
             open,
         }

@@ -2,8 +2,8 @@
 //! stored.
 //!
 //! Staleness is computed from these answers, so a store that always answered "now" would look
-//! fresh. During a run, [`Heard`] keeps the largest answer for each series and notices answers
-//! that lie in the future or go backwards; when the run is read back, [`Heard::check`] compares
+//! fresh. During a run, [`NewestAnswers`] keeps the largest answer for each series and notices answers
+//! that lie in the future or go backwards; when the run is read back, [`NewestAnswers::check`] compares
 //! it with the newest sample that was sent and the newest one stored. Pure: no I/O, no clock.
 
 use tsb_core::workload::Workload;
@@ -72,12 +72,12 @@ impl Wrong {
 
 /// Series with a wrong answer: the first few by name, the others as a count.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lies {
+pub struct WrongAnswers {
     named: Vec<(SeriesId, Wrong)>,
     series: u64,
 }
 
-impl Lies {
+impl WrongAnswers {
     /// Adds a series.
     pub fn push(&mut self, series: SeriesId, wrong: Wrong) {
         self.series += 1;
@@ -122,15 +122,15 @@ impl Lies {
 
 /// The answers that a store gave during a run.
 #[derive(Clone, Debug, Default)]
-pub struct Heard {
+pub struct NewestAnswers {
     largest: Vec<Option<Timestamp>>,
-    // Whether a series is in `lies` or `went_back` already: each is listed once.
+    // Whether a series is in `wrong_answers` or `went_back` already: each is listed once.
     is_wrong: Vec<bool>,
-    lies: Lies,
-    went_back: Lies,
+    wrong_answers: WrongAnswers,
+    went_back: WrongAnswers,
 }
 
-impl Heard {
+impl NewestAnswers {
     /// No answers yet, for this number of series.
     pub fn new(series: usize) -> Self {
         Self {
@@ -159,7 +159,7 @@ impl Heard {
             }
             if let Some((said, sent)) = said.zip(until).filter(|(said, sent)| said > sent) {
                 *is_wrong = true;
-                self.lies.push(series, Wrong::Ahead { said, sent });
+                self.wrong_answers.push(series, Wrong::Ahead { said, sent });
             } else if let Some(before) = before.filter(|_| said < before)
                 // If the last sample of a series is older than the retention, "no sample" is a
                 // correct answer.
@@ -201,12 +201,12 @@ impl Heard {
     /// The wrong answers noticed during the run. If some operations have no known outcome
     /// (`has_unknown`), a server may have shown samples that it never kept, and an answer that
     /// goes backwards is not counted as wrong.
-    pub fn lies(&self, has_unknown: bool) -> Lies {
-        let mut lies = self.lies.clone();
+    pub fn wrong_answers(&self, has_unknown: bool) -> WrongAnswers {
+        let mut wrong_answers = self.wrong_answers.clone();
         if !has_unknown {
-            lies.merge(self.went_back.clone());
+            wrong_answers.merge(self.went_back.clone());
         }
-        lies
+        wrong_answers
     }
 }
 
@@ -219,8 +219,8 @@ mod tests {
         Some(Timestamp::from_secs(seconds))
     }
 
-    fn heard(answers: &[Option<Timestamp>], until: Option<Timestamp>, kept_from_s: i64) -> Heard {
-        let mut heard = Heard::new(3);
+    fn heard(answers: &[Option<Timestamp>], until: Option<Timestamp>, kept_from_s: i64) -> NewestAnswers {
+        let mut heard = NewestAnswers::new(3);
         for answer in answers {
             let kept_from = Timestamp::from_secs(kept_from_s);
             heard.note(SeriesId(1), &[*answer, at(1_000)], until, kept_from);
@@ -230,32 +230,35 @@ mod tests {
 
     #[test]
     fn an_answer_from_the_future_is_ahead_and_one_of_now_is_not() {
-        assert!(heard(&[at(10)], at(1_000), 0).lies(false).is_empty());
-        let lies = heard(&[at(1_001), at(1_002)], at(1_000), 0).lies(true);
+        assert!(heard(&[at(10)], at(1_000), 0).wrong_answers(false).is_empty());
+        let wrong_answers = heard(&[at(1_001), at(1_002)], at(1_000), 0).wrong_answers(true);
         let (said, sent) = (Timestamp::from_secs(1_001), Timestamp::from_secs(1_000));
-        assert_eq!(lies.named, [(SeriesId(1), Wrong::Ahead { said, sent })]);
-        assert_eq!(lies.series, 1);
+        assert_eq!(wrong_answers.named, [(SeriesId(1), Wrong::Ahead { said, sent })]);
+        assert_eq!(wrong_answers.series, 1);
         // Where the pace is not the fleet's, only the end tells.
-        assert!(heard(&[at(1_001)], None, 0).lies(false).is_empty());
+        assert!(heard(&[at(1_001)], None, 0).wrong_answers(false).is_empty());
     }
 
     #[test]
     fn an_answer_that_goes_back_is_a_lie_but_for_retention_and_unknown_outcomes() {
         for said in [at(9), None] {
             let before = Timestamp::from_secs(10);
-            let lies = heard(&[at(10), said], at(1_000), 0);
-            assert_eq!(lies.lies(false).named, [(SeriesId(1), Wrong::Back { said, before })]);
-            assert!(lies.lies(true).is_empty());
+            let wrong_answers = heard(&[at(10), said], at(1_000), 0);
+            assert_eq!(
+                wrong_answers.wrong_answers(false).named,
+                [(SeriesId(1), Wrong::Back { said, before })]
+            );
+            assert!(wrong_answers.wrong_answers(true).is_empty());
         }
         assert!(
             heard(&[None, at(10), at(10), at(11)], at(1_000), 0)
-                .lies(false)
+                .wrong_answers(false)
                 .is_empty()
         );
         // What is older than 900 may be gone.
-        assert!(heard(&[at(10), None], at(1_000), 900).lies(false).is_empty());
-        assert!(!heard(&[at(10), at(9)], at(1_000), 900).lies(false).is_empty());
-        assert!(!heard(&[at(900), None], at(1_000), 900).lies(false).is_empty());
+        assert!(heard(&[at(10), None], at(1_000), 900).wrong_answers(false).is_empty());
+        assert!(!heard(&[at(10), at(9)], at(1_000), 900).wrong_answers(false).is_empty());
+        assert!(!heard(&[at(900), None], at(1_000), 900).wrong_answers(false).is_empty());
     }
 
     #[test]
@@ -290,22 +293,22 @@ mod tests {
             ..tsb_core::workload::WorkloadSpec::new("mix".parse().unwrap(), 1)
         };
         let workload = Workload::new(&spec).unwrap();
-        let mut lies = Lies::default();
+        let mut wrong_answers = WrongAnswers::default();
         let wrong = Wrong::Unlike {
             said: at(1),
             found: None,
         };
-        (0..7).rev().for_each(|id| lies.push(SeriesId(id), wrong));
-        let mut other = Lies::default();
+        (0..7).rev().for_each(|id| wrong_answers.push(SeriesId(id), wrong));
+        let mut other = WrongAnswers::default();
         other.push(SeriesId(1), wrong);
-        other.merge(lies);
+        other.merge(wrong_answers);
         let lines = other.violations(&workload);
         assert_eq!(lines.len(), NAMED_MAX + 1, "{lines:?}");
         let key = workload.catalog().key(SeriesId(0)).unwrap();
         assert!(lines[0].starts_with(&format!("newest of {key} (#0): ")), "{lines:?}");
         assert!(lines[0].ends_with("and a query returns no sample"), "{lines:?}");
         assert_eq!(lines[NAMED_MAX], "and `newest` was wrong of 3 more series");
-        let mut heard = Heard::new(1);
+        let mut heard = NewestAnswers::new(1);
         heard.note(SeriesId(0), &[at(5)], at(4), Timestamp::MIN);
         assert_eq!(heard.check(SeriesId(0), at(4), at(5), at(5), Timestamp::MIN), None);
     }

@@ -32,12 +32,12 @@ pub struct Marks {
 pub struct Claims {
     accepted: Arc<Marks>,
     acknowledges: Durability,
-    higher: Vec<Higher>,
+    higher: Vec<HigherLevel>,
 }
 
 /// A level above the level of an acknowledgement.
 #[derive(Debug)]
-struct Higher {
+struct HigherLevel {
     level: Durability,
     reached: Arc<Marks>,
     waiting: VecDeque<(Position, Arc<Marks>)>,
@@ -57,7 +57,7 @@ impl Claims {
         Self {
             acknowledges,
             higher: higher
-                .map(|level| Higher {
+                .map(|level| HigherLevel {
                     level,
                     reached: Arc::clone(&none),
                     waiting: VecDeque::new(),

@@ -168,7 +168,7 @@ impl Journal {
             return Ok(());
         }
         if self.is_named {
-            self.append(section, &[Record::Over {}]);
+            self.append(section, &[Record::WorkEnd {}]);
             self.sync();
             return Ok(());
         }

@@ -31,7 +31,7 @@ const IN_FLIGHT_MAX: usize = 1 << 10;
 
 /// How the run learns that a sample was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Acceptance {
     /// Every operation is answered.
     Answered,
     /// Every worker has an ordered connection, and the receiving end counts samples.
@@ -46,7 +46,7 @@ pub enum Way {
 #[derive(Clone, Copy, Debug)]
 pub struct Followed<'a> {
     /// How it is known that a sample was taken.
-    pub way: Way,
+    pub acceptance: Acceptance,
     /// The run's clock.
     pub clock: &'a dyn Clock,
     /// Start of the run, in nanoseconds on the clock.
@@ -173,14 +173,19 @@ impl<'a> Follower<'a> {
 
     /// The operations accepted so far; `None` if nothing acknowledges them.
     fn marks(&mut self) -> Option<Marks> {
-        let Followed { way, live, totals, .. } = self.followed;
+        let Followed {
+            acceptance,
+            live,
+            totals,
+            ..
+        } = self.followed;
         // IMPORTANT: read first. Every counter that is read later covers at least these
         // operations.
         let issued: Vec<u64> = live.workers().iter().map(LiveWorker::issued).collect();
         let excepted: u64 = live.workers().iter().map(LiveWorker::excepted).sum();
-        match way {
-            Way::Silent => None,
-            Way::Answered => {
+        match acceptance {
+            Acceptance::Silent => None,
+            Acceptance::Answered => {
                 // A remote server does not name the samples that it refuses.
                 let refused = live.totals().rejected.saturating_sub(self.followed.rejects.total());
                 Some(Marks {
@@ -188,7 +193,7 @@ impl<'a> Follower<'a> {
                     nameless: excepted + refused,
                 })
             }
-            Way::Stream => {
+            Acceptance::Stream => {
                 self.arrive(&issued);
                 let turned_away = self.followed.watch.turned_away();
                 let unsettled = totals.unsettled.load(Ordering::Relaxed);
@@ -197,7 +202,7 @@ impl<'a> Follower<'a> {
                     nameless: excepted + turned_away + unsettled,
                 })
             }
-            Way::Datagrams => {
+            Acceptance::Datagrams => {
                 let applied = totals.applied();
                 // IMPORTANT: read after `applied`, so that every applied sample is among those
                 // sent.

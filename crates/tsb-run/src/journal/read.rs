@@ -113,7 +113,7 @@ impl Contents {
                 reached: Reached::default(),
                 is_over: false,
             }),
-            (Record::Over {}, Some(_)) => self.sections.iter_mut().for_each(|section| section.is_over = true),
+            (Record::WorkEnd {}, Some(_)) => self.sections.iter_mut().for_each(|section| section.is_over = true),
             (Record::Refused { samples }, Some(section)) => section.refused.extend(samples),
             (Record::Reached(reached), Some(section)) => section.reached = reached,
             // The header of its run is missing, so nothing can be said about it.

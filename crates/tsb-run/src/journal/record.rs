@@ -25,7 +25,7 @@ pub enum Record {
     /// What has been acknowledged so far. Supersedes the previous record of this kind.
     Reached(Reached),
     /// The run has ended and its report is complete.
-    Over {},
+    WorkEnd {},
 }
 
 /// The plan of a run, and the durability that its store promises.
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_from_its_line() {
-        for record in [reached(7), Record::Over {}, Record::Refused { samples: Vec::new() }] {
+        for record in [reached(7), Record::WorkEnd {}, Record::Refused { samples: Vec::new() }] {
             let line = record.line(0xabc, 12).unwrap();
             let (nonce, sequence, read) = Record::of_line(line.trim_end().as_bytes()).unwrap();
             assert_eq!((nonce, sequence, read), (0xabc, 12, record));

@@ -12,7 +12,7 @@ use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 use crate::run::StoreSink;
 
 /// A sample that was kept: its value as bits.
-type Kept = (SeriesId, Timestamp, u64);
+type KeptSample = (SeriesId, Timestamp, u64);
 
 /// What the ingest thread tells the thread that sends.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct Arrivals {
     has_come: Condvar,
     /// CPU time of the ingest thread when it last applied something.
     ingest_cpu_ns: AtomicU64,
-    kept: Option<Mutex<Vec<Kept>>>,
+    kept: Option<Mutex<Vec<KeptSample>>>,
     broken: OnceLock<String>,
 }
 
@@ -61,7 +61,7 @@ impl Arrivals {
         self.ingest_cpu_ns.load(Ordering::Acquire)
     }
 
-    pub(super) fn kept(&self) -> Vec<Kept> {
+    pub(super) fn kept(&self) -> Vec<KeptSample> {
         self.kept.as_ref().map_or_else(Vec::new, |kept| lock(kept).clone())
     }
 

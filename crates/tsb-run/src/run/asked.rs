@@ -4,7 +4,7 @@
 use tsb_core::schedule::{Pace, Schedule};
 use tsb_core::time::SECOND_NS;
 
-use super::stage::Stage;
+use super::run_context::RunContext;
 use crate::error::Error;
 use crate::units;
 
@@ -19,13 +19,13 @@ const OPERATIONS_MAX: f64 = 1e9;
 const DRAWN_MAX: f64 = 1e7;
 
 /// Checks the asked rate against the measured ceiling in samples per second, if there is one.
-pub fn check(stage: &Stage, ceiling: Option<f64>) -> Result<(), Error> {
-    let groups = stage.workload.groups().len().max(1) as f64;
-    let samples_per_operation = (stage.workload.catalog().len() as f64 / groups).max(1.0);
-    let asked = match &stage.timetable.pace {
-        Pace::Fleet(speed) => stage.workload.samples_per_second() * speed.as_f64(),
+pub fn check(context: &RunContext, ceiling: Option<f64>) -> Result<(), Error> {
+    let groups = context.workload.groups().len().max(1) as f64;
+    let samples_per_operation = (context.workload.catalog().len() as f64 / groups).max(1.0);
+    let asked = match &context.timetable.pace {
+        Pace::Fleet(speed) => context.workload.samples_per_second() * speed.as_f64(),
         Pace::Shape(schedule) => {
-            let end_ns = stage.timetable.end_ns.unwrap_or(SECOND_NS);
+            let end_ns = context.timetable.end_ns.unwrap_or(SECOND_NS);
             let operations = operations_per_second(schedule, end_ns, samples_per_operation);
             let is_drawn = matches!(schedule, Schedule::Poisson { .. });
             let most = if is_drawn { DRAWN_MAX } else { OPERATIONS_MAX };

@@ -14,21 +14,21 @@ use tsb_core::report::{
 use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
 
-use super::cost::{Spent, bytes_of_each, unexplained};
+use super::cost::{CpuByPart, bytes_of_each, unexplained};
 use super::judge;
-use super::ledger::{Sides, done_means};
+use super::ledger::{LedgerInputs, done_means};
 use super::missing::{missing, missing_note};
 use super::path::Wire;
 use super::results::{Performed, ReadBack};
-use super::stage::Stage;
-use super::{peak, recorded, slices};
+use super::run_context::RunContext;
+use super::{interval_latencies, peak, recorded};
 use crate::audit::Audit;
 
 /// The inputs of a report.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
     /// The plan, the workload and the timetable.
-    pub stage: &'a Stage,
+    pub context: &'a RunContext,
     /// The store that was driven.
     pub store: &'a Arc<dyn Store>,
     /// The timestamp of the start.
@@ -57,31 +57,31 @@ impl Parts<'_> {
 
 /// Builds the report.
 pub(super) fn assemble(parts: &Parts<'_>) -> Run {
-    let (stage, performed) = (parts.stage, parts.performed);
+    let (context, performed) = (parts.context, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
-    let sides = sides(stage, performed, parts.audit());
-    let ledger = sides.ledger();
+    let ledger_inputs = ledger_inputs(context, performed, parts.audit());
+    let ledger = ledger_inputs.ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
     let verdict = judge::verdict(parts, &ledger, &rate);
     let cost = cost(parts);
     let mut notes = notes(parts);
     notes.extend(unexplained(&cost));
-    let protocol = stage.plan.transport.is_wire().then_some(stage.plan.protocol);
-    let is_delivered = protocol.is_some() && !stage.plan.transport.is_answered();
+    let protocol = context.plan.transport.is_wire().then_some(context.plan.protocol);
+    let is_delivered = protocol.is_some() && !context.plan.transport.is_answered();
     Run {
         label: None,
         started_at_ns: parts.base.0,
         duration_ns: driven.elapsed_ns,
         interrupted: driven.interrupted,
-        plan: serde_json::to_value(&stage.plan).unwrap_or_default(),
-        seed: stage.plan.workload.seed,
-        fingerprint: fingerprint(stage),
+        plan: serde_json::to_value(&context.plan).unwrap_or_default(),
+        seed: context.plan.workload.seed,
+        fingerprint: fingerprint(context),
         machine: Machine::examine(),
         target: Target {
             store: parts.store.to_string(),
-            transport: stage.plan.transport.name().to_owned(),
+            transport: context.plan.transport.name().to_owned(),
             protocol: protocol.map(|protocol| protocol.to_string()),
             exactness: exactness(capabilities.exactness),
         },
@@ -91,7 +91,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         rate,
         ledger,
         latency: Latency {
-            done: done_means(protocol, stage.plan.transport),
+            done: done_means(protocol, context.plan.transport),
             response,
             delivery: is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples)),
             service: Summary::new(&driven.service.total, driven.timed_samples),
@@ -108,23 +108,27 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         staleness: performed.observed.staleness.summary(),
         cost,
         size: performed.stats.as_ref().filter(|_| capabilities.query).map(size),
-        offered: offered(stage, &performed.driven.issued),
-        intervals: slices::with_latencies(&performed.observed.intervals, driven),
+        offered: offered(context, &performed.driven.issued),
+        intervals: interval_latencies::with_latencies(&performed.observed.intervals, driven),
         resources: performed.observed.resources.clone(),
         listener: listener(parts),
         issued: issued(&performed.driven.issued),
-        exceptions: Some(sides.exceptions()),
+        exceptions: Some(ledger_inputs.exceptions()),
         damage: parts.store.stats().damage,
         notes,
     }
 }
 
 /// The counters of each side of a run.
-pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Option<&'a Audit>) -> Sides<'a> {
-    Sides {
-        transport: stage.plan.transport,
-        protocol: stage.plan.protocol,
-        merges: stage.plan.wire.gro,
+pub(super) fn ledger_inputs<'a>(
+    context: &'a RunContext,
+    performed: &'a Performed,
+    audit: Option<&'a Audit>,
+) -> LedgerInputs<'a> {
+    LedgerInputs {
+        transport: context.plan.transport,
+        protocol: context.plan.protocol,
+        merges: context.plan.wire.gro,
         driven: &performed.driven,
         accepted: performed.accepted,
         unsettled: if performed.driven.is_partial {
@@ -136,7 +140,7 @@ pub(super) fn sides<'a>(stage: &'a Stage, performed: &'a Performed, audit: Optio
         rejects: &performed.rejects,
         audit,
         heard: &performed.observed.heard,
-        workload: &stage.workload,
+        workload: &context.workload,
     }
 }
 
@@ -160,25 +164,25 @@ fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
 }
 
 fn rate(parts: &Parts<'_>) -> Rate {
-    let (stage, driven) = (parts.stage, &parts.performed.driven);
-    let closed_loop = stage.plan.is_closed_loop();
+    let (context, driven) = (parts.context, &parts.performed.driven);
+    let closed_loop = context.plan.is_closed_loop();
     let asked = driven.counts.due.samples as f64 * 1e9 / driven.asked_ns.max(1) as f64;
     Rate {
         peak: peak::of(
-            &stage.timetable,
+            &context.timetable,
             &parts.performed.observed.intervals,
-            stage.plan.report_interval_ns,
+            context.plan.report_interval_ns,
         ),
         durable_per_second: parts.performed.durable_per_second(),
         asked_per_second: (!closed_loop).then_some(asked),
         held_per_second: parts.performed.held_per_second(),
         ceiling_per_second: parts.ceiling,
         closed_loop,
-        speed: stage.speed().map_or_else(
+        speed: context.speed().map_or_else(
             || {
                 driven.counts.due.samples as f64 * 1e9
                     / driven.elapsed_ns.max(1) as f64
-                    / stage.workload.samples_per_second()
+                    / context.workload.samples_per_second()
             },
             tsb_core::schedule::Speed::as_f64,
         ),
@@ -188,7 +192,7 @@ fn rate(parts: &Parts<'_>) -> Rate {
 fn cost(parts: &Parts<'_>) -> Cost {
     let (performed, driven) = (parts.performed, &parts.performed.driven);
     let verified = parts.audit().map(|audit| audit.tally.verified);
-    let spent = performed.spent.map(|spent| Spent {
+    let spent = performed.spent.map(|spent| CpuByPart {
         audit_ns: parts.read.cpu_ns,
         ..spent
     });
@@ -224,10 +228,10 @@ fn size(stats: &Stats) -> Size {
 }
 
 /// Properties of the samples in the issued ticks: bits of information per value, and repeats.
-pub fn offered(stage: &Stage, issued: &[Range<u64>]) -> Offered {
-    let estimate = stage.workload.offered(issued);
+pub fn offered(context: &RunContext, issued: &[Range<u64>]) -> Offered {
+    let estimate = context.workload.offered(issued);
     Offered {
-        series: stage.workload.catalog().len() as u64,
+        series: context.workload.catalog().len() as u64,
         repeat_rate: estimate.repeat_rate,
         entropy_bits: estimate.entropy_bits,
         bounded_share: Some(estimate.bounded_share),
@@ -236,8 +240,8 @@ pub fn offered(stage: &Stage, issued: &[Range<u64>]) -> Offered {
             values: estimate.values,
         }),
         calculated_bits: estimate.calculated_bits,
-        repeats: recorded::repeats(&stage.workload, issued),
-        recording: recorded::report(&stage.workload, issued),
+        repeats: recorded::repeats(&context.workload, issued),
+        recording: recorded::report(&context.workload, issued),
     }
 }
 
@@ -256,7 +260,7 @@ fn listener(parts: &Parts<'_>) -> Option<ListenerReport> {
 }
 
 fn datagrams(parts: &Parts<'_>, wire: &Wire, stats: &ListenerStats) -> Option<DatagramReport> {
-    let plan = &parts.stage.plan;
+    let plan = &parts.context.plan;
     (plan.transport.carrier() == Carrier::Datagrams).then(|| DatagramReport {
         sent: wire.sent_datagrams,
         received: stats.datagrams,
@@ -276,9 +280,9 @@ fn on_the_way(parts: &Parts<'_>) -> Vec<String> {
         return Vec::new();
     };
     let mut notes = Vec::new();
-    let plan = &parts.stage.plan;
+    let plan = &parts.context.plan;
     if plan.transport.carrier() == Carrier::Datagrams {
-        let asked = plan.wire.receive_buffer(parts.stage.workload.catalog().len()) as u64;
+        let asked = plan.wire.receive_buffer(parts.context.workload.catalog().len()) as u64;
         let granted = wire.receive_buffer_bytes.unwrap_or(0);
         if granted < asked {
             notes.push(format!(
@@ -326,18 +330,18 @@ fn exactness(exactness: Exactness) -> String {
 
 /// A hash (FNV-1a) of the workload's specification and of the first tick of every group. Equal
 /// specifications give equal hashes, unless the generator has changed.
-pub fn fingerprint(stage: &Stage) -> String {
+pub fn fingerprint(context: &RunContext) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| {
         for &byte in bytes {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     };
-    eat(serde_json::to_string(&stage.plan.workload)
+    eat(serde_json::to_string(&context.plan.workload)
         .unwrap_or_default()
         .as_bytes());
-    let groups = stage.workload.groups();
-    let mut generator = stage.workload.generator(0..groups.len(), Timestamp(0));
+    let groups = context.workload.groups();
+    let mut generator = context.workload.generator(0..groups.len(), Timestamp(0));
     for (index, group) in groups.iter().enumerate() {
         for (series, at, value) in generator.operation(index, group.ticks.start).iter() {
             eat(&series.0.to_le_bytes());
@@ -349,23 +353,23 @@ pub fn fingerprint(stage: &Stage) -> String {
 }
 
 fn notes(parts: &Parts<'_>) -> Vec<String> {
-    let stage = parts.stage;
+    let context = parts.context;
     let mut notes = Vec::new();
     if cfg!(debug_assertions) {
         notes.push("this is a debug build: no figure of it means anything; use cargo run --release".to_owned());
     }
-    if stage.plan.is_closed_loop() {
+    if context.plan.is_closed_loop() {
         notes.push("closed loop: response times leave out how long others would have waited".to_owned());
     }
-    if stage.plan.workload.resolution_ns > 1 {
+    if context.plan.workload.resolution_ns > 1 {
         notes.push(format!(
             "timestamps are cut to {} s, which is what the wire or the store can tell apart; staleness includes it",
-            stage.plan.workload.resolution_ns as f64 / 1e9
+            context.plan.workload.resolution_ns as f64 / 1e9
         ));
     }
-    notes.extend(recorded::notes(stage));
+    notes.extend(recorded::notes(context));
     notes.extend(on_the_way(parts));
-    notes.extend(recorded::repeats(&stage.workload, &parts.performed.driven.issued));
+    notes.extend(recorded::repeats(&context.workload, &parts.performed.driven.issued));
     if parts.performed.driven.exceptions_dropped > 0 {
         notes.push(format!(
             "{} operations of unknown outcome could not be named",
@@ -395,7 +399,7 @@ fn seen_from_outside(parts: &Parts<'_>) -> Option<String> {
 
 /// A note for a run in which a client sends to a server directly, over its own connection.
 fn driven_directly(parts: &Parts<'_>) -> Option<String> {
-    let plan = &parts.stage.plan;
+    let plan = &parts.context.plan;
     let is_direct = !plan.transport.is_wire() && plan.stores.iter().any(crate::spec::Spec::is_client);
     is_direct.then(|| {
         "samples went from this process to the server; --transport tcp puts a wire and a listener of tsb before it"

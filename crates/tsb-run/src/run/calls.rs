@@ -24,22 +24,22 @@ pub struct Calls {
 struct Inner {
     next: u64,
     open: Vec<(u64, &'static str)>,
-    writers: Vec<(u64, Weak<Writing>)>,
+    writers: Vec<(u64, Weak<WriterState>)>,
 }
 
 /// The state of one writer: even while it is idle, odd during a write. Aligned so that two
 /// writers never share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Writing(AtomicU64);
+pub struct WriterState(AtomicU64);
 
 /// Guard of an open write, which ends when this is dropped.
 #[derive(Debug)]
-pub struct Write<'a>(&'a Writing);
+pub struct WriteGuard<'a>(&'a WriterState);
 
 /// Guard of another open call, which ends when this is dropped.
 #[derive(Debug)]
-pub struct Call<'a> {
+pub struct CallGuard<'a> {
     calls: &'a Calls,
     id: u64,
 }
@@ -50,15 +50,15 @@ impl Calls {
     }
 
     /// Registers a call of the method `what`.
-    pub fn begin(&self, what: &'static str) -> Call<'_> {
+    pub fn begin(&self, what: &'static str) -> CallGuard<'_> {
         let mut inner = self.inner();
         let id = inner.number();
         inner.open.push((id, what));
-        Call { calls: self, id }
+        CallGuard { calls: self, id }
     }
 
     /// Registers a writer.
-    pub fn writer(&self) -> Arc<Writing> {
+    pub fn writer(&self) -> Arc<WriterState> {
         let writing = Arc::default();
         let mut inner = self.inner();
         let id = inner.number();
@@ -102,12 +102,12 @@ impl Inner {
     }
 }
 
-impl Writing {
+impl WriterState {
     /// Registers a write.
     #[inline]
-    pub fn begin(&self) -> Write<'_> {
+    pub fn begin(&self) -> WriteGuard<'_> {
         self.step();
-        Write(self)
+        WriteGuard(self)
     }
 
     /// Load and store suffice, without a read-modify-write: only its writer changes the counter.
@@ -117,14 +117,14 @@ impl Writing {
     }
 }
 
-impl Drop for Write<'_> {
+impl Drop for WriteGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.step();
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         let mut inner = self.calls.inner();
         inner.open.retain(|(id, _)| *id != self.id);

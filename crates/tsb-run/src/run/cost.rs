@@ -10,9 +10,9 @@ use tsb_core::report::{Cost, CpuBelow};
 use tsb_core::time::{process_cpu_ns, thread_cpu_ns};
 use tsb_stores::{Stats, Store};
 
+use super::loss_window::LossWindow;
 use super::monitor::Observed;
-use super::path::Driven;
-use super::window::Window;
+use super::path::PassResult;
 use crate::units;
 
 /// The method, as text for the report.
@@ -23,7 +23,7 @@ without time to spare one turn in eight is measured, at random; store's own thre
 /// CPU time by part, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the unit is the last word of a name")]
-pub(super) struct Spent {
+pub(super) struct CpuByPart {
     /// Generating, keeping the schedule, timing.
     pub generator_ns: u64,
     /// Waiting for due times and for sockets.
@@ -48,7 +48,7 @@ pub(super) struct Spent {
     pub audit_ns: Option<u64>,
 }
 
-impl Spent {
+impl CpuByPart {
     /// Sum of all parts except the audit, which comes later.
     pub(super) fn parts_ns(&self) -> u64 {
         self.generator_ns
@@ -101,9 +101,9 @@ pub(super) struct Span {
 
 /// CPU times that the threads of a run reported.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct ReportedCpu<'a> {
     /// The emitter's and the listener's threads.
-    pub driven: &'a Driven,
+    pub driven: &'a PassResult,
     /// The monitor thread, in nanoseconds.
     pub monitor_ns: u64,
     /// The part of it inside the store.
@@ -112,14 +112,14 @@ pub(super) struct Known<'a> {
     pub waits_ns: u64,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ReportedCpu<'a> {
     /// Collects what the threads reported.
-    pub(super) fn of(driven: &'a Driven, observed: &Observed, window: Option<&Window>) -> Self {
+    pub(super) fn of(driven: &'a PassResult, observed: &Observed, window: Option<&LossWindow>) -> Self {
         Self {
             driven,
             monitor_ns: observed.cpu_ns,
             newest_ns: observed.newest_ns.min(observed.cpu_ns),
-            waits_ns: window.map_or(0, Window::spent_ns),
+            waits_ns: window.map_or(0, LossWindow::spent_ns),
         }
     }
 }
@@ -145,13 +145,13 @@ impl Span {
     }
 
     /// Ends. Also returns the store's statistics at this moment.
-    pub(super) fn end(self, store: &dyn Store, known: Known<'_>) -> (Spent, Stats) {
+    pub(super) fn end(self, store: &dyn Store, known: ReportedCpu<'_>) -> (CpuByPart, Stats) {
         let stats = store.stats();
         let process_ns = process_cpu_ns() - self.process_ns;
         let thread_ns = thread_cpu_ns() - self.thread_ns;
         let threads_ns = stats.own_cpu_ns.map(|own| own - self.own_ns.unwrap_or(0).min(own));
         let here_ns = thread_ns - self.flush_ns.min(thread_ns);
-        let spent = Spent {
+        let spent = CpuByPart {
             threads_ns,
             flush_ns: self.flush_ns,
             process_ns,
@@ -163,7 +163,7 @@ impl Span {
 
 /// Divides the time of the emitter, the listener, the monitor and the driving thread (`here_ns`)
 /// into parts.
-fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
+fn told_apart(known: ReportedCpu<'_>, here_ns: u64) -> CpuByPart {
     let emit = &known.driven.cpu;
     let wire = known.driven.wire.as_ref();
     let none = IngestCpu::default();
@@ -174,7 +174,7 @@ fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
         None => (emit.send_ns, emit.uncertain_ns),
     };
     let waits_ns = known.waits_ns.min(inside_ns);
-    Spent {
+    CpuByPart {
         generator_ns: emit.generate_ns,
         pacing_ns: emit.pace_ns + ingest.wait_ns,
         wire_ns: wire.map(|wire| emit.send_ns + ingest.wire_ns + wire.net_cpu_ns),
@@ -182,7 +182,7 @@ fn told_apart(known: Known<'_>, here_ns: u64) -> Spent {
         uncertain_ns,
         newest_ns: known.newest_ns,
         watching_ns: emit.measure_ns + ingest.measure_ns + known.monitor_ns - known.newest_ns + here_ns + waits_ns,
-        ..Spent::default()
+        ..CpuByPart::default()
     }
 }
 
@@ -226,8 +226,8 @@ pub(super) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
 mod tests {
     use super::*;
 
-    fn spent() -> Spent {
-        Spent {
+    fn spent() -> CpuByPart {
+        CpuByPart {
             generator_ns: 2_000,
             pacing_ns: 500,
             wire_ns: Some(7_000),
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_store_below_what_can_be_measured_is_said_to_be_and_is_not_0() {
-        let cost = Spent {
+        let cost = CpuByPart {
             store_ns: 80,
             ..spent()
         }
@@ -279,7 +279,7 @@ mod tests {
     fn what_is_in_no_part_is_said_where_it_is_much() {
         // 18,900 of which 18,600 are in parts.
         assert_eq!(unexplained(&spent().of_each(1_000)), None);
-        let without = |threads_ns| Spent { threads_ns, ..spent() }.of_each(1_000);
+        let without = |threads_ns| CpuByPart { threads_ns, ..spent() }.of_each(1_000);
         let said = unexplained(&without(None)).unwrap();
         assert!(said.contains("(17 %)") && said.contains("own_cpu_ns"), "{said}");
         let said = unexplained(&without(Some(1_000))).unwrap();

@@ -1,7 +1,7 @@
 //! Executes one run from plan to report: calibrate, drive, flush, read back, judge.
 //!
 //! A thread of its own executes the run, and the caller's thread waits for its result. If the
-//! store does not return from a call, that thread is abandoned, and [`Course`] provides what is
+//! store does not return from a call, that thread is abandoned, and [`RunState`] provides what is
 //! known without it.
 
 use std::ops::Range;
@@ -14,23 +14,23 @@ use tsb_core::emit::ExceptionKind;
 use tsb_core::report::Run;
 use tsb_stores::{Scope as FlushScope, Store};
 
-use super::assemble::{Parts, assemble, sides};
-use super::cost::{Known, Span};
-use super::course::{Begun, Course};
-use super::guarded::{Guarded, caught, poisoned};
-use super::monitor::{Monitor, Observed, Subject};
-use super::path::{Driven, Pass, accepted};
-use super::patience::{Came, Waiting};
+use super::assemble::{Parts, assemble, ledger_inputs};
+use super::cost::{ReportedCpu, Span};
+use super::guarded_store::{GuardedStore, caught, poisoned};
+use super::loss_window::LossWindow;
+use super::monitor::{Monitor, MonitorInputs, Observed};
+use super::path::{Pass, PassResult, accepted};
 use super::results::{Finished, Performed, ReadBack};
-use super::stage::Stage;
-use super::window::Window;
+use super::run_context::RunContext;
+use super::run_state::{RunState, StartedRun};
+use super::store_timeouts::{WaitOutcome, Waiting};
 use super::{aftermath, asked, ceiling, fit, journaled, projection};
 use crate::audit::{Audit, Scope};
-use crate::controls::{Controls, Stops};
-use crate::damage::Told;
+use crate::controls::{Controls, StopFlags};
+use crate::damage::ReportedDamage;
 use crate::error::Error;
 use crate::journal::{Followed, Follower};
-use crate::observer::{Phase, Subject as Shown};
+use crate::observer::{Phase, RunInfo};
 use crate::plan::Plan;
 use crate::units;
 
@@ -39,20 +39,20 @@ use crate::units;
 const STACK_BYTES: usize = 8 << 20;
 
 /// Opens the only store of a plan.
-pub type Open<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
+pub type OpenStore<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
 
 /// Runs a plan of one store, which it opens with `open` and closes.
 ///
 /// # Errors
 /// If nothing could be measured. Later failures are in the verdict of the report.
-pub fn run_plan(plan: &Plan, controls: &Controls, open: Open<'_>) -> Result<Finished, Error> {
+pub fn run_plan(plan: &Plan, controls: &Controls, open: OpenStore<'_>) -> Result<Finished, Error> {
     let opened = caught("a run", || open(plan)).unwrap_or_else(|said| Err(unusable(&said)));
     let store = opened?;
-    supervised(plan, controls, move |plan, controls, course| {
-        let finished = run_opened(plan, &store, controls, course)?;
-        course.keep(finished);
-        let closed = close(store, course);
-        let mut finished = course.kept()?;
+    supervised(plan, controls, move |plan, controls, state| {
+        let finished = run_opened(plan, &store, controls, state)?;
+        state.keep(finished);
+        let closed = close(store, state);
+        let mut finished = state.kept()?;
         note_close(closed, &mut finished.run);
         Ok(finished)
     })
@@ -70,8 +70,8 @@ pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, controls: &Controls) -> Re
         ..plan.clone()
     };
     let store = Arc::clone(store);
-    supervised(&plan, controls, move |plan, controls, course| {
-        run_opened(plan, &store, controls, course)
+    supervised(&plan, controls, move |plan, controls, state| {
+        run_opened(plan, &store, controls, state)
     })
 }
 
@@ -79,24 +79,24 @@ fn unusable(said: &str) -> Error {
     Error::internal("cannot run this plan").because_of(format!("it {said}"))
 }
 
-/// Executes a run in a thread and waits for it, within the time limits of `controls.patience`.
+/// Executes a run in a thread and waits for it, within the time limits of `controls.store_timeouts`.
 fn supervised(
     plan: &Plan,
     controls: &Controls,
-    make: impl FnOnce(&Plan, &Controls, &Course) -> Result<Finished, Error> + Send + 'static,
+    make: impl FnOnce(&Plan, &Controls, &RunState) -> Result<Finished, Error> + Send + 'static,
 ) -> Result<Finished, Error> {
-    let course = Arc::new(Course::default());
+    let state = Arc::new(RunState::default());
     let (tell, told) = sync_channel(1);
     let thread = std::thread::Builder::new().name("tsb-run".to_owned());
     let started = {
-        let (plan, controls, course) = (plan.clone(), controls.clone(), Arc::clone(&course));
-        let stops = Stops {
-            stop: Arc::clone(&course.stop),
+        let (plan, controls, state) = (plan.clone(), controls.clone(), Arc::clone(&state));
+        let stops = StopFlags {
+            stop: Arc::clone(&state.stop),
             ..controls.stops.clone()
         };
         let controls = Controls { stops, ..controls };
         thread.stack_size(STACK_BYTES).spawn(move || {
-            let made = caught("a run", || make(&plan, &controls, &course));
+            let made = caught("a run", || make(&plan, &controls, &state));
             // The receiver is gone if the run was abandoned.
             let _ = tell.send(made.unwrap_or_else(|said| Err(unusable(&said))));
         })
@@ -104,19 +104,19 @@ fn supervised(
     started.map_err(|error| Error::internal("cannot start a thread for the run").because(&error))?;
     let waiting = Waiting {
         stops: &controls.stops,
-        patience: controls.patience,
-        calls: &course.totals.calls,
-        over: &course.over,
-        stop: &course.stop,
+        store_timeouts: controls.store_timeouts,
+        calls: &state.totals.calls,
+        over: &state.over,
+        stop: &state.stop,
         thread: None,
     };
     match waiting.wait(&told) {
-        Came::Back(made) => made,
-        Came::Never(why) => {
-            let left = course.give_up(&why, controls);
+        WaitOutcome::Returned(made) => made,
+        WaitOutcome::Abandoned(why) => {
+            let left = state.give_up(&why, controls);
             // IMPORTANT: the abandoned thread still uses it, and dropping it could wait for the
             // store.
-            std::mem::forget(course);
+            std::mem::forget(state);
             left
         }
     }
@@ -129,9 +129,9 @@ struct Closed {
 }
 
 /// Closes and drops the store; the report is complete by now.
-fn close(store: Arc<dyn Store>, course: &Course) -> Closed {
-    let calls = &course.totals.calls;
-    let name = course.store_name();
+fn close(store: Arc<dyn Store>, state: &RunState) -> Closed {
+    let calls = &state.totals.calls;
+    let name = state.store_name();
     let closed = {
         let _call = calls.begin("close");
         caught("close", || store.close())
@@ -149,7 +149,7 @@ fn close(store: Arc<dyn Store>, course: &Course) -> Closed {
         Err(said) => (None, Some(format!("{name} {said}"))),
     };
     let _call = calls.begin("drop");
-    course.forget_store();
+    state.forget_store();
     let dropped = caught("drop", || drop(store)).err();
     let dropped = dropped.map(|said| format!("{name} {said}"));
     Closed {
@@ -166,37 +166,37 @@ fn note_close(closed: Closed, run: &mut Run) {
 }
 
 /// Runs a plan against an open store.
-fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, course: &Course) -> Result<Finished, Error> {
+fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
     let broken = |said| Error::internal("cannot use the store").because_of(format!("it {said}"));
-    let guarded = Arc::new(Guarded::new(raw, &course.totals.calls).map_err(broken)?);
+    let guarded = Arc::new(GuardedStore::new(raw, &state.totals.calls).map_err(broken)?);
     let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
-    let mut told = Told::default();
+    let mut told = ReportedDamage::default();
     told.tell(&**store, |said| controls.warn(said));
-    let begun = prepare(plan, &guarded, course)?;
-    let stage = &begun.stage;
-    controls.observer.begin(&shown(stage, store));
+    let started = prepare(plan, &guarded, state)?;
+    let context = &started.context;
+    controls.observer.begin(&run_info(context, store));
     let ceiling = if plan.calibrate {
         controls.enter(Phase::Calibrating);
         controls.note("calibrating against a store that forgets");
-        ceiling::measure(stage, controls)?
+        ceiling::measure(context, controls)?
     } else {
         None
     };
     if let Some(ceiling) = ceiling {
-        let _ = course.ceiling.set(ceiling);
+        let _ = state.ceiling.set(ceiling);
     }
-    asked::check(stage, ceiling)?;
+    asked::check(context, ceiling)?;
     controls.enter(Phase::Running);
-    let (_, base) = *course.start.get_or_init(|| stage.beginning());
-    let performed = Arc::new(perform(begun, raw, controls, course)?);
-    let _ = course.performed.set(Arc::clone(&performed));
+    let (_, base) = *state.start.get_or_init(|| context.beginning());
+    let performed = Arc::new(perform(started, raw, controls, state)?);
+    let _ = state.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();
     let stats = performed.stats.clone().unwrap_or_default();
-    let projection = projection::measure(stage, &stats, held, &controls.stops.stop);
-    let _ = course.projection.set(projection.clone());
+    let projection = projection::measure(context, &stats, held, &controls.stops.stop);
+    let _ = state.projection.set(projection.clone());
     let report = |read: &ReadBack| {
         assemble(&Parts {
-            stage,
+            context,
             store,
             base,
             performed: &performed,
@@ -211,14 +211,14 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, course: &C
             unread: Some("the process ended before anything was read back".to_owned()),
             ..ReadBack::default()
         });
-        course.unless_left(|| keep(&run))?;
+        state.unless_left(|| keep(&run))?;
     }
     let read = if is_read {
-        read_back(stage, store, base, &performed, controls)
+        read_back(context, store, base, &performed, controls)
     } else {
         ReadBack::default()
     };
-    course.unless_left(|| {})?;
+    state.unless_left(|| {})?;
     told.tell(&**store, |said| controls.warn(said));
     controls.enter(Phase::Reporting);
     let mut run = report(&read);
@@ -234,54 +234,59 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, course: &C
 }
 
 /// Prepares the workload and defines its series in the store.
-fn prepare<'a>(plan: &Plan, store: &Arc<Guarded>, course: &'a Course) -> Result<&'a Begun, Error> {
+fn prepare<'a>(plan: &Plan, store: &Arc<GuardedStore>, state: &'a RunState) -> Result<&'a StartedRun, Error> {
     let capabilities = store.capabilities();
-    let stage = Arc::new(Stage::new(plan, capabilities.resolution_ns)?);
-    fit::check(&stage.workload, &capabilities, &store.to_string())?;
+    let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
+    fit::check(&context.workload, &capabilities, &store.to_string())?;
     if store.stats().samples > 0 {
         return Err(Error::plan(format!("cannot run into {store}"))
             .because_of(format!("it already holds {} samples", store.stats().samples))
             .hint("a run fills an empty store; give another one"));
     }
-    let begun = course.begin(stage, Arc::clone(store));
-    let defined = store.define(&begun.stage.workload.catalog().definitions());
+    let started = state.begin(context, Arc::clone(store));
+    let defined = store.define(&started.context.workload.catalog().definitions());
     defined.map_err(|error| Error::plan(format!("cannot define the series in {store}")).because(&error))?;
-    Ok(begun)
+    Ok(started)
 }
 
 /// The facts that observers are given before the run starts.
-fn shown(stage: &Stage, store: &Arc<dyn Store>) -> Shown {
-    let plan = &stage.plan;
+fn run_info(context: &RunContext, store: &Arc<dyn Store>) -> RunInfo {
+    let plan = &context.plan;
     let wire = if plan.transport.is_wire() {
         format!(" ({})", plan.protocol)
     } else {
         String::new()
     };
-    let natural = stage.workload.samples_per_second();
-    Shown {
+    let natural = context.workload.samples_per_second();
+    RunInfo {
         store: store.to_string(),
         path: format!("{}{wire}", plan.transport.name()),
-        series: stage.workload.catalog().len() as u64,
+        series: context.workload.catalog().len() as u64,
         durability: store.capabilities().acknowledges.to_string(),
         // With churn the rate changes, and the intervals show it instead.
-        asked_per_second: stage
+        asked_per_second: context
             .speed()
             .filter(|_| plan.workload.churn.is_none())
-            .map(|speed| natural * stage.workload.sent_share() * speed.as_f64()),
+            .map(|speed| natural * context.workload.sent_share() * speed.as_f64()),
         planned_ns: plan.duration_ns,
-        slice_ns: plan.report_interval_ns,
+        interval_ns: plan.report_interval_ns,
     }
 }
 
-fn perform(begun: &Begun, raw: &Arc<dyn Store>, controls: &Controls, course: &Course) -> Result<Performed, Error> {
-    let Begun { stage, live, .. } = begun;
-    let store: &Arc<dyn Store> = &(Arc::clone(&begun.store) as Arc<dyn Store>);
-    let (start_ns, base) = *course.start.get_or_init(|| stage.beginning());
-    let (totals, rejects, watch) = (&course.totals, &course.rejects, &course.watch);
-    let window = Window::of(&**store, &stage.clock, (start_ns, base), &stage.timetable);
+fn perform(
+    started: &StartedRun,
+    raw: &Arc<dyn Store>,
+    controls: &Controls,
+    state: &RunState,
+) -> Result<Performed, Error> {
+    let StartedRun { context, live, .. } = started;
+    let store: &Arc<dyn Store> = &(Arc::clone(&started.store) as Arc<dyn Store>);
+    let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
+    let (totals, rejects, watch) = (&state.totals, &state.rejects, &state.watch);
+    let window = LossWindow::of(&**store, &context.clock, (start_ns, base), &context.timetable);
     let pass = Pass {
-        stage,
-        timetable: &stage.timetable,
+        context,
+        timetable: &context.timetable,
         store: Arc::clone(raw),
         start_ns,
         base,
@@ -291,16 +296,16 @@ fn perform(begun: &Begun, raw: &Arc<dyn Store>, controls: &Controls, course: &Co
         rejects: Arc::clone(rejects),
         window: window.as_ref(),
         listening: watch,
-        between: controls.between.as_ref(),
+        start_relay: controls.start_relay.as_ref(),
         sockets: &controls.sockets,
     };
-    let monitor = course.monitor.get_or_init(|| {
-        let subject = subject(begun, course, (start_ns, base), controls);
-        Arc::new(Monitor::new(subject))
+    let monitor = state.monitor.get_or_init(|| {
+        let inputs = inputs(started, state, (start_ns, base), controls);
+        Arc::new(Monitor::new(inputs))
     });
     let followed = Followed {
-        way: journaled::way(stage.plan.transport),
-        clock: &*stage.clock,
+        acceptance: journaled::acceptance(context.plan.transport),
+        clock: &*context.clock,
         start_ns,
         live,
         totals,
@@ -308,18 +313,18 @@ fn perform(begun: &Begun, raw: &Arc<dyn Store>, controls: &Controls, course: &Co
         rejects,
         store: Some(&**store),
     };
-    let mut follower = journaled::follower(controls, stage, base, followed);
+    let mut follower = journaled::follower(controls, context, base, followed);
     let mut span = Span::begin(&**store);
-    if let Some(planned_ns) = stage.timetable.planned_ns() {
-        course
+    if let Some(planned_ns) = context.timetable.planned_ns() {
+        state
             .over
-            .within(start_ns.saturating_sub(stage.clock.now()).saturating_add(planned_ns));
+            .within(start_ns.saturating_sub(context.clock.now()).saturating_add(planned_ns));
     }
-    let (driven, mut observed) = drive(&pass, monitor, follower.as_mut(), &course.is_over)?;
-    course.over.within(0);
+    let (driven, mut observed) = drive(&pass, monitor, follower.as_mut(), &state.is_over)?;
+    state.over.within(0);
     observed.cpu_ns += follower.as_ref().map_or(0, |follower| follower.cpu_ns);
     let (driven, observed) = (Arc::new(driven), Arc::new(observed));
-    let _ = course.driven.set((Arc::clone(&driven), Arc::clone(&observed)));
+    let _ = state.driven.set((Arc::clone(&driven), Arc::clone(&observed)));
     let mut failure = totals.failure().map(|error| crate::error::chain(&*error));
     controls.enter(Phase::Flushing);
     let unflushed = flush(store, &mut span, &mut failure);
@@ -328,13 +333,13 @@ fn perform(begun: &Begun, raw: &Arc<dyn Store>, controls: &Controls, course: &Co
     if let Some(follower) = &mut follower {
         follower.end();
     }
-    let (spent, stats) = span.end(&**store, Known::of(&driven, &observed, window.as_deref()));
-    course.unless_left(|| Performed {
+    let (spent, stats) = span.end(&**store, ReportedCpu::of(&driven, &observed, window.as_deref()));
+    state.unless_left(|| Performed {
         spent: Some(spent),
         stats: Some(stats),
         window,
         flushed_ns,
-        accepted: accepted(live, totals, stage.plan.transport),
+        accepted: accepted(live, totals, context.plan.transport),
         driven,
         observed,
         rejects: Arc::clone(rejects),
@@ -345,15 +350,20 @@ fn perform(begun: &Begun, raw: &Arc<dyn Store>, controls: &Controls, course: &Co
 }
 
 /// The inputs of the monitor.
-fn subject(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp), controls: &Controls) -> Subject {
-    Subject {
-        stage: Arc::clone(&begun.stage),
-        store: Arc::clone(&begun.store) as Arc<dyn Store>,
+fn inputs(
+    started: &StartedRun,
+    state: &RunState,
+    (start_ns, base): (u64, Timestamp),
+    controls: &Controls,
+) -> MonitorInputs {
+    MonitorInputs {
+        context: Arc::clone(&started.context),
+        store: Arc::clone(&started.store) as Arc<dyn Store>,
         start_ns,
         base,
-        live: Arc::clone(&begun.live),
-        totals: Arc::clone(&course.totals),
-        watch: Arc::clone(&course.watch),
+        live: Arc::clone(&started.live),
+        totals: Arc::clone(&state.totals),
+        watch: Arc::clone(&state.watch),
         controls: controls.clone(),
     }
 }
@@ -377,7 +387,7 @@ fn drive(
     monitor: &Monitor,
     follower: Option<&mut Follower<'_>>,
     is_over: &AtomicBool,
-) -> Result<(Driven, Observed), Error> {
+) -> Result<(PassResult, Observed), Error> {
     std::thread::scope(|threads| {
         let watching = threads.spawn(|| monitor.watch());
         let following = follower.map(|follower| threads.spawn(move || follower.follow(is_over)));
@@ -407,14 +417,14 @@ fn note(error: &tsb_stores::Error, words: String, undone: &mut Option<String>, f
 
 /// Audits the store. If it cannot be read, the result says why.
 fn read_back(
-    stage: &Stage,
+    context: &RunContext,
     store: &Arc<dyn Store>,
     base: Timestamp,
     performed: &Performed,
     controls: &Controls,
 ) -> ReadBack {
     let cpu_ns = AtomicU64::new(0);
-    let audited = audit(stage, store, base, performed, &cpu_ns, controls);
+    let audited = audit(context, store, base, performed, &cpu_ns, controls);
     let mut read = ReadBack {
         cpu_ns: Some(cpu_ns.load(Ordering::Relaxed)),
         ..ReadBack::default()
@@ -430,14 +440,14 @@ fn read_back(
 }
 
 fn audit(
-    stage: &Stage,
+    context: &RunContext,
     store: &Arc<dyn Store>,
     base: Timestamp,
     performed: &Performed,
     cpu_ns: &AtomicU64,
     controls: &Controls,
 ) -> tsb_stores::Result<Audit> {
-    let series = stage.workload.catalog().len() as u64;
+    let series = context.workload.catalog().len() as u64;
     controls.note(&format!("reading back {} series", units::count(series)));
     let (rejected, _) = performed.rejects.named();
     let of_kinds = |wanted: &[ExceptionKind]| -> Vec<(u32, Range<u64>)> {
@@ -450,24 +460,24 @@ fn audit(
     let scope = Scope {
         cpu_ns,
         store: &**store,
-        workload: &stage.workload,
+        workload: &context.workload,
         base,
         ticks: &performed.driven.issued,
         rejected: &rejected,
         unsent: &unsent,
-        unanswered: if stage.plan.transport.is_wire() {
+        unanswered: if context.plan.transport.is_wire() {
             &[]
         } else {
             &unanswered
         },
         is_cut_off: false,
         in_doubt: &in_doubt,
-        unnamed: sides(stage, performed, None).unnamed(),
+        unnamed: ledger_inputs(context, performed, None).unnamed(),
         heard: &performed.observed.heard,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let clock = &stage.clock;
+    let clock = &context.clock;
     std::thread::scope(|threads| {
         threads.spawn(|| {
             let mut shown = clock.now();

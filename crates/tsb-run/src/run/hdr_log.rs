@@ -4,11 +4,11 @@
 use tsb_core::Timestamp;
 use tsb_core::latency::{LoggedSeries, write_interval_log};
 
-use super::path::Driven;
+use super::path::PassResult;
 use crate::error::Error;
 
 /// Appends the log of one run.
-pub fn write(out: &mut Vec<u8>, driven: &Driven, started_at_ns: i64) -> Result<(), Error> {
+pub fn write(out: &mut Vec<u8>, driven: &PassResult, started_at_ns: i64) -> Result<(), Error> {
     let series = [
         LoggedSeries {
             tag: "response",

@@ -5,47 +5,47 @@ use tsb_core::proc::boot_id;
 use tsb_core::{Durability, Timestamp};
 use tsb_stores::Store;
 
-use super::stage::Stage;
+use super::run_context::RunContext;
 use crate::controls::Controls;
-use crate::journal::{Followed, Follower, Header, Way};
+use crate::journal::{Acceptance, Followed, Follower, Header};
 use crate::plan::Transport;
 
 /// Begins the journal of a run if one is wanted. A store without persistence cannot be checked
 /// after the process has ended, so it gets a journal only if the user named one.
 pub(super) fn follower<'a>(
     controls: &'a Controls,
-    stage: &Stage,
+    context: &RunContext,
     base: Timestamp,
     followed: Followed<'a>,
 ) -> Option<Follower<'a>> {
     let store = followed.store?;
     let journal = controls.journal.as_ref()?;
     let is_wanted = journal.is_named() || store.capabilities().persistent;
-    is_wanted.then(|| Follower::begin(journal, header(stage, store, base), followed))
+    is_wanted.then(|| Follower::begin(journal, header(context, store, base), followed))
 }
 
 /// The header of the journal of `tsb run`.
-fn header(stage: &Stage, store: &dyn Store, base: Timestamp) -> Header {
+fn header(context: &RunContext, store: &dyn Store, base: Timestamp) -> Header {
     let capabilities = store.capabilities();
     let levels = (capabilities.acknowledges, capabilities.reaches);
-    of_stage("run", stage, store.to_string(), base, levels)
+    of_context("run", context, store.to_string(), base, levels)
 }
 
 /// The header of the journal of `tsb emit`, which sends to a server and knows nothing of its
 /// store.
-pub fn header_of_emit(stage: &Stage, server: String, base: Timestamp) -> Header {
+pub fn header_of_emit(context: &RunContext, server: String, base: Timestamp) -> Header {
     let level = Durability::Unconfirmed;
-    of_stage("emit", stage, server, base, (level, level))
+    of_context("emit", context, server, base, (level, level))
 }
 
-fn of_stage(
+fn of_context(
     command: &str,
-    stage: &Stage,
+    context: &RunContext,
     store: String,
     base: Timestamp,
     (acknowledges, reaches): (Durability, Durability),
 ) -> Header {
-    let workers = stage.timetable.roster.split(stage.plan.workers);
+    let workers = context.timetable.roster.split(context.plan.workers);
     Header {
         command: command.to_owned(),
         tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -53,7 +53,7 @@ fn of_stage(
         boot_id: boot_id(),
         base_ns: base.0,
         store,
-        plan: serde_json::to_value(&stage.plan).unwrap_or_default(),
+        plan: serde_json::to_value(&context.plan).unwrap_or_default(),
         workers: workers.into_iter().map(|groups| (groups.start, groups.end)).collect(),
         acknowledges,
         reaches,
@@ -61,19 +61,19 @@ fn of_stage(
 }
 
 /// How the run learns that a sample was accepted, if the receiver is ours.
-pub(super) const fn way(transport: Transport) -> Way {
+pub(super) const fn acceptance(transport: Transport) -> Acceptance {
     match (transport, transport.carrier()) {
-        (Transport::Inproc, _) | (_, Carrier::Requests) => Way::Answered,
-        (_, Carrier::Stream) => Way::Stream,
-        (_, Carrier::Datagrams) => Way::Datagrams,
+        (Transport::Inproc, _) | (_, Carrier::Requests) => Acceptance::Answered,
+        (_, Carrier::Stream) => Acceptance::Stream,
+        (_, Carrier::Datagrams) => Acceptance::Datagrams,
     }
 }
 
 /// The same for a foreign receiver.
-pub const fn way_of_emit(transport: Transport) -> Way {
+pub const fn acceptance_of_emit(transport: Transport) -> Acceptance {
     if transport.is_answered() {
-        Way::Answered
+        Acceptance::Answered
     } else {
-        Way::Silent
+        Acceptance::Silent
     }
 }

@@ -9,13 +9,13 @@ use crate::units;
 
 /// The verdict of a run.
 pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> Verdict {
-    let (stage, performed) = (parts.stage, parts.performed);
+    let (context, performed) = (parts.context, parts.performed);
     let mut violations = ledger.violated.clone();
     violations.extend(parts.failure().cloned());
     violations.extend(performed.driven.failures.iter().cloned());
     let counts = &ledger.counts;
     let refused = performed.rejects.total();
-    let interval_ns = stage.workload.groups().iter().map(|group| group.interval_ns).min();
+    let interval_ns = context.workload.groups().iter().map(|group| group.interval_ns).min();
     Evidence {
         violations,
         unread: unread(parts),
@@ -28,7 +28,7 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
         peak_asked_per_second: rate.peak.map(|peak| peak.asked_per_second),
         peak_kept_share: rate.peak.map(|peak| peak.kept_share),
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
-        interval_ns: interval_ns.map(|interval| stage.speed().map_or(interval, |speed| speed.wall_ns(interval))),
+        interval_ns: interval_ns.map(|interval| context.speed().map_or(interval, |speed| speed.wall_ns(interval))),
         noise: performed.observed.noise.clone(),
         ..read_back(ledger)
     }
@@ -61,7 +61,7 @@ const COMPARED: [Counter; 4] = [Counter::Verified, Counter::Superseded, Counter:
 /// Why nothing was read back; `None` if it was.
 fn unread(parts: &Parts<'_>) -> Option<String> {
     let read = parts.read;
-    if !parts.stage.plan.verify {
+    if !parts.context.plan.verify {
         Some("nothing was read back: --no-verify was given".to_owned())
     } else if !parts.store.capabilities().query {
         Some(format!("nothing was read back: {} cannot return samples", parts.store))

@@ -11,16 +11,16 @@ use tsb_core::report::{Exceptions, LedgerReport};
 use tsb_core::wire::Protocol;
 use tsb_core::workload::Workload;
 
-pub use settle::{Elsewhere, settle};
+pub use settle::{ExpectedAbsent, settle};
 
-use super::path::{Driven, Wire};
+use super::path::{PassResult, Wire};
 use super::rejects::Rejects;
-use crate::audit::{Audit, Heard};
+use crate::audit::{Audit, NewestAnswers};
 use crate::plan::Transport;
 
 /// The counters of each side.
 #[derive(Debug)]
-pub(super) struct Sides<'a> {
+pub(super) struct LedgerInputs<'a> {
     /// The transport between emitter and store.
     pub transport: Transport,
     /// Whether the kernel may take several datagrams for one (GRO).
@@ -28,7 +28,7 @@ pub(super) struct Sides<'a> {
     /// The wire protocol.
     pub protocol: Protocol,
     /// Counters of the emitter and the listener.
-    pub driven: &'a Driven,
+    pub driven: &'a PassResult,
     /// Samples that the store accepted.
     pub accepted: u64,
     /// Samples that the listener handed to a server which never answered for them.
@@ -38,12 +38,12 @@ pub(super) struct Sides<'a> {
     /// The audit, if the store was read back.
     pub audit: Option<&'a Audit>,
     /// The store's answers about its newest samples.
-    pub heard: &'a Heard,
+    pub heard: &'a NewestAnswers,
     /// The workload.
     pub workload: &'a Workload,
 }
 
-impl Sides<'_> {
+impl LedgerInputs<'_> {
     /// The ledger, with every contradiction as a sentence in `violated`.
     pub(super) fn ledger(&self) -> LedgerReport {
         let mut counts = Ledger::new();
@@ -90,10 +90,10 @@ impl Sides<'_> {
             ..LedgerReport::default()
         };
         if let Some(audit) = self.audit {
-            settle(&self.elsewhere(), audit, &mut ledger);
+            settle(&self.expected_absent(), audit, &mut ledger);
         } else {
-            let lies = self.heard.lies(emitted.unknown.samples > 0);
-            ledger.violated.extend(lies.violations(self.workload));
+            let wrong_answers = self.heard.wrong_answers(emitted.unknown.samples > 0);
+            ledger.violated.extend(wrong_answers.violations(self.workload));
         }
         let unbalanced = ledger.counts.violations();
         ledger.violated.extend(unbalanced.iter().map(ToString::to_string));
@@ -148,9 +148,9 @@ impl Sides<'_> {
     }
 
     /// The samples that the store need not hold, beyond those known by name.
-    fn elsewhere(&self) -> Elsewhere {
+    fn expected_absent(&self) -> ExpectedAbsent {
         let is_direct = self.driven.wire.is_none();
-        Elsewhere {
+        ExpectedAbsent {
             nameless: self.never_arrived() + self.rejects.named().1,
             is_guess: false,
             operations_unnamed: self.driven.exceptions_dropped,
@@ -181,9 +181,9 @@ impl Sides<'_> {
     /// Of the samples that a server behind the listener never answered for: those that are not
     /// stored, or all if nothing was read back. They count as lost in transport.
     fn absent_behind_listener(&self) -> u64 {
-        let elsewhere = self.lost_before_listener() + self.rejects.named().1;
+        let expected_absent = self.lost_before_listener() + self.rejects.named().1;
         self.audit.map_or(self.unsettled, |audit| {
-            let unexplained = audit.tally.missing.saturating_sub(elsewhere);
+            let unexplained = audit.tally.missing.saturating_sub(expected_absent);
             unexplained.min(self.unsettled)
         })
     }
@@ -263,7 +263,7 @@ impl Sides<'_> {
 }
 
 /// The operations that the emitter knows to be unsent, unanswered or lost.
-pub fn excepted(driven: &Driven) -> Exceptions {
+pub fn excepted(driven: &PassResult) -> Exceptions {
     let mut exceptions = Exceptions {
         operations_unnamed: driven.exceptions_dropped,
         ..Exceptions::default()

@@ -1,10 +1,10 @@
 //! Counts operations without a response time, which no quantile includes.
 
-use super::path::Driven;
+use super::path::PassResult;
 use crate::units;
 
 /// Operations that were due and never sent, or never answered.
-pub fn missing(driven: &Driven) -> u64 {
+pub fn missing(driven: &PassResult) -> u64 {
     driven.counts.shed.operations + driven.counts.unknown.operations
 }
 

@@ -23,18 +23,18 @@ use tsb_core::staleness::Staleness;
 use tsb_core::time::{SECOND_NS, thread_cpu_ns};
 use tsb_stores::Store;
 
+use super::interval_recorder::{IntervalRecorder, SampleCounters};
 use super::path::{Watch, accepted};
+use super::run_context::RunContext;
 use super::sink::SinkTotals;
-use super::slicing::{Counted, Slicing};
-use super::stage::Stage;
-use crate::audit::Heard;
+use crate::audit::NewestAnswers;
 use crate::controls::Controls;
-use crate::observer::{Progress, Timed};
+use crate::observer::{IntervalLatencies, Progress};
 use crate::units;
 use asked::Asked;
-use noise::Sentry;
-pub use sender::{Seen, progress};
-use stale::{Eyes, Looks};
+use noise::NoiseMonitor;
+pub use sender::{Observations, progress};
+use stale::{NewestPoll, StalenessPolls};
 
 /// Interval between two polls.
 const LOOK_NS: u64 = SECOND_NS / 10;
@@ -49,7 +49,7 @@ pub(super) struct Observed {
     /// Age of the newest visible sample, over all series and polls.
     pub staleness: Staleness,
     /// The store's answers about its newest samples.
-    pub heard: Heard,
+    pub heard: NewestAnswers,
     /// Resources of the watched processes, tsb first.
     pub resources: Vec<Usage>,
     /// CPU time of the monitoring threads, in nanoseconds.
@@ -77,9 +77,9 @@ impl Observed {
 
 /// The inputs of a monitor.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct MonitorInputs {
     /// The plan, the workload and the timetable.
-    pub stage: Arc<Stage>,
+    pub context: Arc<RunContext>,
     /// The store that is driven.
     pub store: Arc<dyn Store>,
     /// Start on the clock, in nanoseconds.
@@ -98,27 +98,27 @@ pub(super) struct Subject {
 
 /// Monitors one run.
 pub(super) struct Monitor {
-    subject: Subject,
+    inputs: MonitorInputs,
     is_over: AtomicBool,
     // IMPORTANT: not locked during a call into the store, so that a supervisor can take the
     // observations while a call is stuck. `None` before the start and after they were taken.
-    notes: Mutex<Option<Notes>>,
+    notes: Mutex<Option<MonitorState>>,
 }
 
 impl std::fmt::Debug for Monitor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Monitor")
-            .field("subject", &self.subject)
+            .field("inputs", &self.inputs)
             .finish_non_exhaustive()
     }
 }
 
 /// The state of the monitor thread.
-struct Notes {
+struct MonitorState {
     observed: Observed,
-    slices: Slicing,
-    sentry: Sentry,
-    looks: Looks,
+    intervals: IntervalRecorder,
+    noise_monitor: NoiseMonitor,
+    polls: StalenessPolls,
     // Set after a panic: staleness is not measured any more.
     is_blind: bool,
     // `None` for a closed loop, which has no due times.
@@ -134,9 +134,9 @@ struct Taken;
 
 impl Monitor {
     /// A monitor that has not started.
-    pub(super) const fn new(subject: Subject) -> Self {
+    pub(super) const fn new(inputs: MonitorInputs) -> Self {
         Self {
-            subject,
+            inputs,
             is_over: AtomicBool::new(false),
             notes: Mutex::new(None),
         }
@@ -151,13 +151,13 @@ impl Monitor {
     /// intervals continue after it. Returns `None` if [`Self::take_so_far`] was called first.
     pub(super) fn watch(&self) -> Option<Observed> {
         const TRIES: u32 = 2;
-        let mut eyes = Eyes::new(&self.subject);
+        let mut poll = NewestPoll::new(&self.inputs);
         *self.notes() = Some(self.begin());
         let mut broken = None;
         for _ in 0..TRIES {
             let watched = catch_unwind(AssertUnwindSafe(|| {
                 // Both end early if the state was taken.
-                let _ = self.watch_into(&mut eyes).and_then(|()| self.look_last(&mut eyes));
+                let _ = self.watch_into(&mut poll).and_then(|()| self.look_last(&mut poll));
             }));
             let Err(panic) = watched else { break };
             let _ = self.with(|notes| notes.is_blind = true);
@@ -166,7 +166,7 @@ impl Monitor {
         let notes = self.notes().take()?;
         let mut observed = self.end(notes);
         observed.cpu_ns += thread_cpu_ns();
-        observed.newest_ns = eyes.asked_ns();
+        observed.newest_ns = poll.asked_ns();
         observed.broken = broken;
         Some(observed)
     }
@@ -176,137 +176,137 @@ impl Monitor {
     pub(super) fn take_so_far(&self) -> Option<Observed> {
         self.finish();
         let mut notes = self.notes().take()?;
-        let elapsed_ns = self.elapsed_ns(self.subject.stage.clock.now());
-        notes.looks.end(&self.subject, notes.asked.as_ref(), elapsed_ns);
+        let elapsed_ns = self.elapsed_ns(self.inputs.context.clock.now());
+        notes.polls.end(&self.inputs, notes.asked.as_ref(), elapsed_ns);
         Some(self.end(notes))
     }
 
-    fn notes(&self) -> MutexGuard<'_, Option<Notes>> {
+    fn notes(&self) -> MutexGuard<'_, Option<MonitorState>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, what: impl FnOnce(&mut Notes) -> T) -> Result<T, Taken> {
+    fn with<T>(&self, what: impl FnOnce(&mut MonitorState) -> T) -> Result<T, Taken> {
         self.notes().as_mut().map(what).ok_or(Taken)
     }
 
-    fn watch_into(&self, eyes: &mut Eyes) -> Result<(), Taken> {
-        let subject = &self.subject;
-        let clock = &subject.stage.clock;
-        let mut look_ns = subject.start_ns + LOOK_NS;
+    fn watch_into(&self, poll: &mut NewestPoll) -> Result<(), Taken> {
+        let inputs = &self.inputs;
+        let clock = &inputs.context.clock;
+        let mut look_ns = inputs.start_ns + LOOK_NS;
         loop {
-            let slice_end_ns = self.with(|notes| notes.slices.end_ns())?;
-            while clock.now() < look_ns.min(slice_end_ns) && !self.is_over.load(Ordering::Acquire) {
-                clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(slice_end_ns));
-                self.with(|notes| notes.looks.follow(subject, self.elapsed_ns(clock.now())))?;
+            let interval_end_ns = self.with(|notes| notes.intervals.end_ns())?;
+            while clock.now() < look_ns.min(interval_end_ns) && !self.is_over.load(Ordering::Acquire) {
+                clock.wait_until((clock.now() + SLICE_NS).min(look_ns).min(interval_end_ns));
+                self.with(|notes| notes.polls.follow(inputs, self.elapsed_ns(clock.now())))?;
             }
             if self.is_over.load(Ordering::Acquire) {
                 return Ok(());
             }
             let now = clock.now();
             if now >= look_ns {
-                let stalest_ns = self.look(eyes)?;
+                let stalest_ns = self.look(poll)?;
                 self.with(|notes| notes.stalest_ns = notes.stalest_ns.max(stalest_ns))?;
                 self.show(now, stalest_ns);
                 look_ns += LOOK_NS * (1 + (now - look_ns) / LOOK_NS);
             }
-            if now >= slice_end_ns {
+            if now >= interval_end_ns {
                 self.with(|notes| {
-                    let slice = self.cut(notes, now);
-                    notes.slices.push(now, slice);
+                    let interval = self.cut(notes, now);
+                    notes.intervals.push(now, interval);
                 })?;
             }
         }
     }
 
-    fn begin(&self) -> Notes {
-        let subject = &self.subject;
-        let servers = servers::with_servers(&subject.stage.plan);
-        Notes {
+    fn begin(&self) -> MonitorState {
+        let inputs = &self.inputs;
+        let servers = servers::with_servers(&inputs.context.plan);
+        MonitorState {
             observed: Observed::default(),
-            slices: Slicing::new(subject.start_ns, subject.stage.plan.report_interval_ns, &servers),
-            sentry: Sentry::start(Arc::clone(&subject.stage.clock), subject.start_ns, &servers),
-            looks: Looks::new(subject),
+            intervals: IntervalRecorder::new(inputs.start_ns, inputs.context.plan.report_interval_ns, &servers),
+            noise_monitor: NoiseMonitor::start(Arc::clone(&inputs.context.clock), inputs.start_ns, &servers),
+            polls: StalenessPolls::new(inputs),
             is_blind: false,
-            asked: Asked::new(&subject.stage),
-            times: subject.live.times(),
-            shown_ns: subject.start_ns,
+            asked: Asked::new(&inputs.context),
+            times: inputs.live.times(),
+            shown_ns: inputs.start_ns,
             stalest_ns: None,
         }
     }
 
     /// Measures the staleness of every series. Returns the largest age, in nanoseconds.
-    fn look(&self, eyes: &mut Eyes) -> Result<Option<u64>, Taken> {
-        let subject = &self.subject;
-        let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
+    fn look(&self, poll: &mut NewestPoll) -> Result<Option<u64>, Taken> {
+        let inputs = &self.inputs;
+        let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
         let is_wanted = self.with(|notes| {
             if let Some(asked) = &mut notes.asked {
-                asked.advance(&subject.stage, elapsed_ns);
+                asked.advance(&inputs.context, elapsed_ns);
             }
-            notes.looks.follow(subject, elapsed_ns);
-            !notes.is_blind && Looks::is_wanted(subject, notes.asked.as_ref(), elapsed_ns)
+            notes.polls.follow(inputs, elapsed_ns);
+            !notes.is_blind && StalenessPolls::is_wanted(inputs, notes.asked.as_ref(), elapsed_ns)
         })?;
-        if !is_wanted || eyes.ask(subject).is_none() {
+        if !is_wanted || poll.ask(inputs).is_none() {
             return Ok(None);
         }
-        self.with(|notes| notes.looks.look(subject, eyes, notes.asked.as_ref(), elapsed_ns))
+        self.with(|notes| notes.polls.look(inputs, poll, notes.asked.as_ref(), elapsed_ns))
     }
 
     /// The last poll: counts the series that never became visible.
-    fn look_last(&self, eyes: &mut Eyes) -> Result<(), Taken> {
-        let subject = &self.subject;
-        let elapsed_ns = self.elapsed_ns(subject.stage.clock.now());
+    fn look_last(&self, poll: &mut NewestPoll) -> Result<(), Taken> {
+        let inputs = &self.inputs;
+        let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
         let (is_blind, is_first) = self.with(|notes| {
             if let Some(asked) = &mut notes.asked {
-                asked.advance(&subject.stage, elapsed_ns);
+                asked.advance(&inputs.context, elapsed_ns);
             }
-            notes.looks.follow(subject, elapsed_ns);
-            (notes.is_blind, notes.looks.is_first())
+            notes.polls.follow(inputs, elapsed_ns);
+            (notes.is_blind, notes.polls.is_first())
         })?;
         if is_blind {
             return Ok(());
         }
-        if is_first && eyes.ask(subject).is_some() {
-            self.with(|notes| notes.looks.look_first(subject, eyes, notes.asked.as_ref(), elapsed_ns))?;
+        if is_first && poll.ask(inputs).is_some() {
+            self.with(|notes| notes.polls.look_first(inputs, poll, notes.asked.as_ref(), elapsed_ns))?;
         }
         // If the store cannot answer any more, the earlier answers are used.
-        let is_answered = eyes.ask(subject).is_some();
+        let is_answered = poll.ask(inputs).is_some();
         self.with(|notes| {
             if is_answered {
-                notes.looks.see(subject, eyes);
+                notes.polls.see(inputs, poll);
             }
-            notes.looks.end(subject, notes.asked.as_ref(), elapsed_ns);
+            notes.polls.end(inputs, notes.asked.as_ref(), elapsed_ns);
         })
     }
 
     /// Passes the current counters to the observer.
     fn show(&self, now: u64, stalest_ns: Option<u64>) {
-        let subject = &self.subject;
-        let totals = subject.live.totals();
-        let refused = subject.totals.rejected.load(Ordering::Relaxed);
-        subject.controls.observer.progress(&Progress {
-            elapsed_ns: now.saturating_sub(subject.start_ns),
+        let inputs = &self.inputs;
+        let totals = inputs.live.totals();
+        let refused = inputs.totals.rejected.load(Ordering::Relaxed);
+        inputs.controls.observer.progress(&Progress {
+            elapsed_ns: now.saturating_sub(inputs.start_ns),
             totals,
-            accepted: Some(accepted(&subject.live, &subject.totals, subject.stage.plan.transport)),
+            accepted: Some(accepted(&inputs.live, &inputs.totals, inputs.context.plan.transport)),
             rejected: Some(totals.rejected.max(refused)),
             staleness_ms: stalest_ns.map(|ns| ns as f64 / 1e6),
         });
     }
 
     /// Ends a reporting interval.
-    fn cut(&self, notes: &mut Notes, now: u64) -> Interval {
-        let subject = &self.subject;
-        let totals = subject.live.totals();
-        let taken = accepted(&subject.live, &subject.totals, subject.stage.plan.transport);
-        let counted = Counted {
+    fn cut(&self, notes: &mut MonitorState, now: u64) -> Interval {
+        let inputs = &self.inputs;
+        let totals = inputs.live.totals();
+        let taken = accepted(&inputs.live, &inputs.totals, inputs.context.plan.transport);
+        let counted = SampleCounters {
             sent: totals.samples,
             accepted: taken,
         };
-        let slice = Interval {
+        let interval = Interval {
             asked: self.asked(notes, now),
             staleness_max_ms: notes.stalest_ns.take().map(|ns| ns as f64 / 1e6),
-            ..notes.slices.cut(now, counted)
+            ..notes.intervals.cut(now, counted)
         };
-        let timed = subject.watch.cut(now);
+        let timed = inputs.watch.cut(now);
         let response = timed.as_ref().map(|timing| &timing.response);
         // `now` is before `shown_ns` if the run ends before its start.
         let length_ns = now.saturating_sub(notes.shown_ns);
@@ -316,16 +316,18 @@ impl Monitor {
             let p99_ns = response
                 .and_then(|response| response.quantile(0.99))
                 .unwrap_or(totals.interval_p99_ns);
-            subject.controls.progress(&line(&slice, length, p99_ns, totals.lag_ns));
+            inputs
+                .controls
+                .progress(&line(&interval, length, p99_ns, totals.lag_ns));
         }
-        self.tell(notes, &slice, timed.as_ref());
-        slice
+        self.tell(notes, &interval, timed.as_ref());
+        interval
     }
 
     /// Passes an interval to the observer, with latencies from the listener if there is one,
     /// else from the emitter.
-    fn tell(&self, notes: &mut Notes, slice: &Interval, timed: Option<&Timing>) {
-        let times = self.subject.live.times();
+    fn tell(&self, notes: &mut MonitorState, interval: &Interval, timed: Option<&Timing>) {
+        let times = self.inputs.live.times();
         let before = std::mem::replace(&mut notes.times, times);
         let since =
             |now: &[u64], before: &[u64]| Cells::of_counts(now.iter().zip(before).map(|(now, before)| now - before));
@@ -342,34 +344,34 @@ impl Monitor {
             ),
         };
         let lag = since(&notes.times.lag, &before.lag);
-        let slice = Interval {
+        let interval = Interval {
             response_cells: response,
-            ..slice.clone()
+            ..interval.clone()
         };
-        let timed = Timed { delivery, service, lag };
-        self.subject.controls.observer.interval(&slice, &timed);
+        let timed = IntervalLatencies { delivery, service, lag };
+        self.inputs.controls.observer.interval(&interval, &timed);
     }
 
     /// Nanoseconds since the start.
     fn elapsed_ns(&self, now: u64) -> u64 {
-        now.saturating_sub(self.subject.start_ns)
+        now.saturating_sub(self.inputs.start_ns)
     }
 
     /// Samples that became due in the interval that ends now.
-    fn asked(&self, notes: &mut Notes, now: u64) -> Option<u64> {
+    fn asked(&self, notes: &mut MonitorState, now: u64) -> Option<u64> {
         let asked = notes.asked.as_mut()?;
-        Some(asked.since(&self.subject.stage, self.elapsed_ns(now)))
+        Some(asked.since(&self.inputs.context, self.elapsed_ns(now)))
     }
 
-    fn end(&self, mut notes: Notes) -> Observed {
-        let now = self.subject.stage.clock.now();
+    fn end(&self, mut notes: MonitorState) -> Observed {
+        let now = self.inputs.context.clock.now();
         let rest = self.cut(&mut notes, now);
-        (notes.observed.intervals, notes.observed.resources) = notes.slices.finish(now, rest);
-        if let Some((noise, cpu_ns)) = notes.sentry.finish() {
+        (notes.observed.intervals, notes.observed.resources) = notes.intervals.finish(now, rest);
+        if let Some((noise, cpu_ns)) = notes.noise_monitor.finish() {
             notes.observed.noise = Some(noise);
             notes.observed.cpu_ns = cpu_ns;
         }
-        let (staleness, heard) = notes.looks.finish();
+        let (staleness, heard) = notes.polls.finish();
         Observed {
             staleness,
             heard,
@@ -379,9 +381,9 @@ impl Monitor {
 }
 
 /// One progress line.
-fn line(slice: &Interval, length: f64, response_p99_ns: u64, lag_ns: u64) -> String {
+fn line(interval: &Interval, length: f64, response_p99_ns: u64, lag_ns: u64) -> String {
     let rate = |samples: u64| units::scaled(samples as f64 / length);
-    let staleness = slice
+    let staleness = interval
         .staleness_max_ms
         .map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
     // An interval in which no operation ended has no latencies.
@@ -390,9 +392,9 @@ fn line(slice: &Interval, length: f64, response_p99_ns: u64, lag_ns: u64) -> Str
     };
     format!(
         "{:>6.0} s  sent {}/s, accepted {}/s, response p99 {}, lag {}{staleness}",
-        slice.end_ns as f64 / 1e9,
-        rate(slice.sent),
-        rate(slice.accepted),
+        interval.end_ns as f64 / 1e9,
+        rate(interval.sent),
+        rate(interval.accepted),
         time(response_p99_ns),
         time(lag_ns),
     )
@@ -403,11 +405,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_without_an_operation_has_no_times() {
-        let slice = Interval::default();
-        let timed = line(&slice, 1.0, 137_000, 44);
+    fn an_interval_without_an_operation_has_no_times() {
+        let interval = Interval::default();
+        let timed = line(&interval, 1.0, 137_000, 44);
         assert!(timed.ends_with("response p99 137 us, lag 44 ns"), "{timed}");
-        let empty = line(&slice, 1.0, 0, 0);
+        let empty = line(&interval, 1.0, 0, 0);
         assert!(empty.ends_with("response p99 -, lag -"), "{empty}");
     }
 }

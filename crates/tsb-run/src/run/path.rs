@@ -20,13 +20,13 @@ use tsb_core::workload::{Generator, Workload};
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::{Error as StoreError, Store};
 
+use super::loss_window::LossWindow;
 use super::rejects::Rejects;
 use super::remote;
 use super::route::{self, Route};
+use super::run_context::RunContext;
 use super::sink::{SinkTotals, StoreSink, Writer};
-use super::stage::Stage;
-use super::window::Window;
-use crate::controls::Between;
+use crate::controls::RelayStarter;
 use crate::error::Error;
 use crate::plan::Transport;
 
@@ -90,7 +90,7 @@ impl Target for Inproc {
 /// One pass over a path: what is driven, and when.
 pub struct Pass<'a> {
     /// The work.
-    pub stage: &'a Stage,
+    pub context: &'a RunContext,
     /// Its times.
     pub timetable: &'a Timetable,
     /// Where it goes.
@@ -108,11 +108,11 @@ pub struct Pass<'a> {
     /// What was refused.
     pub rejects: Arc<Rejects>,
     /// Where waits for a higher durability are measured, if there is one.
-    pub window: Option<&'a Arc<Window>>,
+    pub window: Option<&'a Arc<LossWindow>>,
     /// The listener while it runs, for the monitor.
     pub listening: &'a Watch,
     /// What stands between emitter and listener.
-    pub between: Option<&'a Between>,
+    pub start_relay: Option<&'a RelayStarter>,
     /// The folder for Unix sockets.
     pub sockets: &'a Path,
 }
@@ -128,7 +128,7 @@ impl std::fmt::Debug for Pass<'_> {
 
 /// What a pass came to.
 #[derive(Debug, Default)]
-pub struct Driven {
+pub struct PassResult {
     /// When it started, on the clock.
     pub start_ns: u64,
     /// From the first due time to the planned end or the last acceptance, if that is later.
@@ -211,8 +211,8 @@ pub struct Wire {
 
 impl Pass<'_> {
     /// Drives the whole pass and waits for its end.
-    pub fn drive(&self) -> Result<Driven, Error> {
-        match self.stage.plan.transport {
+    pub fn drive(&self) -> Result<PassResult, Error> {
+        match self.context.plan.transport {
             Transport::Inproc => self.inproc(),
             _ => self.wire(),
         }
@@ -220,7 +220,11 @@ impl Pass<'_> {
 
     /// The protocol and the transport of the plan, untimed.
     pub(super) fn route(&self) -> Route {
-        Route::new(self.stage.plan.protocol, self.stage.plan.transport, &self.stage.clock)
+        Route::new(
+            self.context.plan.protocol,
+            self.context.plan.transport,
+            &self.context.clock,
+        )
     }
 
     fn writer(&self) -> Writer {
@@ -232,7 +236,7 @@ impl Pass<'_> {
         .with_window(self.window)
     }
 
-    fn inproc(&self) -> Result<Driven, Error> {
+    fn inproc(&self) -> Result<PassResult, Error> {
         let report = self.emit(|| {
             Ok(Inproc {
                 writer: self.writer(),
@@ -244,27 +248,27 @@ impl Pass<'_> {
     }
 
     /// Over sockets of this machine into a listener of our own.
-    fn wire(&self) -> Result<Driven, Error> {
+    fn wire(&self) -> Result<PassResult, Error> {
         let runtime = route::runtime()?;
         let route = self.route().timed();
         let listener = self.listen(&route, &runtime)?;
-        let address = match (self.between, listener.address()) {
-            (Some(between), Address::Inet(address)) => Address::Inet(between(*address)),
+        let address = match (self.start_relay, listener.address()) {
+            (Some(start_relay), Address::Inet(address)) => Address::Inet(start_relay(*address)),
             (_, address) => address.clone(),
         };
         let granted = listener.granted();
         self.listening.begin(listener);
         // An answer is when an operation is done, as its sender sees it.
-        let is_answered = self.stage.plan.transport.is_answered();
+        let is_answered = self.context.plan.transport.is_answered();
         // Datagrams bear the address of the relay that passed them on.
-        let is_relayed = self.between.is_some() && self.stage.plan.transport.may_lose();
+        let is_relayed = self.start_relay.is_some() && self.context.plan.transport.may_lose();
         let are_marked = !is_answered && !is_relayed;
         let route = if are_marked { route } else { self.route() };
         let (mut driven, mut wire) = self.send(&route, &address, None)?;
         if is_relayed {
             self.await_silence();
         }
-        if let Some(report) = self.listening.stop(&*self.stage.clock) {
+        if let Some(report) = self.listening.stop(&*self.context.clock) {
             wire.ingest_cpu = report.cpu;
             wire.stats = Some(report.stats);
             wire.receive_buffer_bytes = Some(granted.receive_bytes as u64);
@@ -292,7 +296,7 @@ impl Pass<'_> {
     /// Waits until the relay has passed on what it has: nobody says when that is.
     fn await_silence(&self) {
         const SILENCE_NS: u64 = 300_000_000;
-        let clock = &self.stage.clock;
+        let clock = &self.context.clock;
         let bytes = || self.listening.bytes();
         let mut seen = bytes();
         loop {
@@ -311,9 +315,9 @@ impl Pass<'_> {
         route: &Route,
         address: &Address,
         interrupters: Option<&Mutex<Vec<Interrupter>>>,
-    ) -> Result<(Driven, Wire), Error> {
+    ) -> Result<(PassResult, Wire), Error> {
         let report = self.emit(|| {
-            let (plan, workload) = (&self.stage.plan, &self.stage.workload);
+            let (plan, workload) = (&self.context.plan, &self.context.workload);
             let target = route.connect(address, &plan.wire, plan.workers, workload, Workload::catalog);
             let target = target.inspect(|target| {
                 if let Some(interrupters) = interrupters {
@@ -355,17 +359,18 @@ impl Pass<'_> {
     }
 
     fn listen(&self, route: &Route, runtime: &Runtime) -> Result<AnyListener, Error> {
-        self.listening.since(self.start_ns, self.stage.plan.report_interval_ns);
+        self.listening
+            .since(self.start_ns, self.context.plan.report_interval_ns);
         let registry = route::only(
-            self.stage.workload.catalog().clone(),
-            self.stage.plan.max_series as usize,
+            self.context.workload.catalog().clone(),
+            self.context.plan.max_series as usize,
         );
         let (store, rejects, totals) = (
             Arc::clone(&self.store),
             Arc::clone(&self.rejects),
             Arc::clone(&self.totals),
         );
-        let (clock, window) = (Arc::clone(&self.stage.clock), self.window.cloned());
+        let (clock, window) = (Arc::clone(&self.context.clock), self.window.cloned());
         route.listen_here(runtime, self.sockets, self.listen_options(), move || {
             let writer = Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals));
             StoreSink::new(writer.with_window(window.as_ref()), Arc::clone(&registry)).with_clock(Arc::clone(&clock))
@@ -373,7 +378,7 @@ impl Pass<'_> {
     }
 
     fn listen_options(&self) -> ListenOptions {
-        let plan = &self.stage.plan;
+        let plan = &self.context.plan;
         let is_datagrams = plan.transport.carrier() == Carrier::Datagrams;
         ListenOptions {
             ingest_threads: plan.workers,
@@ -381,7 +386,7 @@ impl Pass<'_> {
             max_connections: ListenOptions::default()
                 .max_connections
                 .max(plan.wire.sockets + plan.workers),
-            receive_buffer_bytes: is_datagrams.then(|| plan.wire.receive_buffer(self.stage.workload.catalog().len())),
+            receive_buffer_bytes: is_datagrams.then(|| plan.wire.receive_buffer(self.context.workload.catalog().len())),
             gro: plan.wire.gro,
             // Some fleets report once in a day.
             idle_timeout: None,
@@ -394,25 +399,25 @@ impl Pass<'_> {
         &self,
         mut target: impl FnMut() -> Result<T, Error>,
     ) -> Result<emit::Report<Fleet<'_>, T>, Error> {
-        let ranges = self.timetable.roster.split(self.stage.plan.workers);
+        let ranges = self.timetable.roster.split(self.context.plan.workers);
         let mut workers = Vec::with_capacity(ranges.len());
         for groups in ranges {
             let indexes = groups.start as usize..groups.end as usize;
             workers.push(emit::Worker {
                 groups,
-                source: Fleet(self.stage.workload.generator(indexes, self.base)),
+                source: Fleet(self.context.workload.generator(indexes, self.base)),
                 target: target()?,
             });
         }
         let run = emit::Run {
-            clock: &*self.stage.clock,
+            clock: &*self.context.clock,
             timetable: self.timetable,
             stop: self.stop,
             live: self.live,
             settings: Settings {
-                start_ns: Some(self.start_ns.max(self.stage.clock.now())),
-                interval_ns: self.stage.plan.report_interval_ns,
-                sent_share: self.stage.workload.sent_share(),
+                start_ns: Some(self.start_ns.max(self.context.clock.now())),
+                interval_ns: self.context.plan.report_interval_ns,
+                sent_share: self.context.workload.sent_share(),
                 ..Settings::default()
             },
         };
@@ -420,8 +425,8 @@ impl Pass<'_> {
     }
 
     /// The part that all transports share; and the targets, to be asked for theirs.
-    fn driven<T>(&self, report: emit::Report<Fleet<'_>, T>) -> (Driven, Vec<T>) {
-        let groups = self.stage.workload.groups().len();
+    fn driven<T>(&self, report: emit::Report<Fleet<'_>, T>) -> (PassResult, Vec<T>) {
+        let groups = self.context.workload.groups().len();
         let mut issued = vec![0..0; groups];
         let mut exceptions = Vec::new();
         let mut failures = Vec::new();
@@ -437,7 +442,7 @@ impl Pass<'_> {
             }
             busy_ns += worker.busy_ns;
         }
-        let driven = Driven {
+        let driven = PassResult {
             start_ns: report.start_ns,
             elapsed_ns: report.elapsed_ns(),
             asked_ns: report.asked_ns(),
@@ -462,7 +467,7 @@ impl Pass<'_> {
         };
         let emit::Report { latency, workers, .. } = report;
         let targets = workers.into_iter().map(|worker| worker.target).collect();
-        let driven = Driven {
+        let driven = PassResult {
             response: latency.response,
             service: latency.service,
             lag: latency.lag,

@@ -13,7 +13,7 @@ use tsb_core::report::Projection;
 use tsb_core::time::SECOND_NS;
 use tsb_stores::{Footprint, Refusals, Stats, Store};
 
-use super::stage::Stage;
+use super::run_context::RunContext;
 use crate::units;
 
 /// Number of series in the part.
@@ -65,7 +65,7 @@ fn projected(sealed: f64, held_per_second: f64, source: &str) -> Projection {
 /// Projects the size from `stats`, the store's statistics after the run; or says why that is not
 /// possible.
 pub(super) fn measure(
-    stage: &Stage,
+    context: &RunContext,
     stats: &Stats,
     held_per_second: f64,
     stop: &AtomicBool,
@@ -75,15 +75,15 @@ pub(super) fn measure(
         Ok(sealed) => return Ok(projected(sealed, held_per_second, "as in this run")),
         Err(why) => why,
     };
-    let Some(spec) = stage.plan.stores.first().filter(|spec| spec.scheme() == "memory") else {
+    let Some(spec) = context.plan.stores.first().filter(|spec| spec.scheme() == "memory") else {
         return Err(why);
     };
     if stop.load(Ordering::Relaxed) {
         return Err("the run was stopped".to_owned());
     }
     let second = spec.unwrapped().open().map_err(|error| error.to_string())?;
-    let part =
-        drive(stage, &*second, stop).ok_or_else(|| "the part that is projected from could not be driven".to_owned())?;
+    let part = drive(context, &*second, stop)
+        .ok_or_else(|| "the part that is projected from could not be driven".to_owned())?;
     let stats = second.stats();
     let minutes = part.span_ns / SECOND_NS / 60;
     let source = format!(
@@ -95,14 +95,14 @@ pub(super) fn measure(
 }
 
 /// The part of the fleet that was driven, and its fleet time.
-struct Part {
+struct DrivenPart {
     series: usize,
     span_ns: u64,
 }
 
 /// Writes the first series tick by tick: whole groups, or the beginning of one large group.
-fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
-    let workload = &stage.workload;
+fn drive(context: &RunContext, store: &dyn Store, stop: &AtomicBool) -> Option<DrivenPart> {
+    let workload = &context.workload;
     let (mut series, mut groups) = (0, 0);
     for group in workload.groups() {
         groups += 1;
@@ -119,7 +119,7 @@ fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
     let shortest = groups.iter().map(|group| group.interval_ns).min()?;
     let (mut generated, mut written, mut batches) = (0, 0, 0);
     let span_ns = SPAN_NS.max(shortest.saturating_mul(TICKS));
-    let end_ns = stage.clock.now().saturating_add(LIMIT_NS);
+    let end_ns = context.clock.now().saturating_add(LIMIT_NS);
     let mut due = 0;
     'driving: while due < span_ns && generated < GENERATED_MAX && written < WRITTEN_MAX {
         for (index, group) in groups.iter().enumerate() {
@@ -128,7 +128,7 @@ fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
                 continue;
             }
             batches += 1;
-            if batches % LOOK_EVERY == 0 && (stop.load(Ordering::Relaxed) || stage.clock.now() > end_ns) {
+            if batches % LOOK_EVERY == 0 && (stop.load(Ordering::Relaxed) || context.clock.now() > end_ns) {
                 break 'driving;
             }
             let batch = generator.operation(index, tick);
@@ -138,7 +138,7 @@ fn drive(stage: &Stage, store: &dyn Store, stop: &AtomicBool) -> Option<Part> {
         }
         due += shortest;
     }
-    Some(Part {
+    Some(DrivenPart {
         series: if is_one { series.min(SERIES) } else { series },
         span_ns: due,
     })

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tsb_core::report::RecordingReport;
 use tsb_core::workload::Workload;
 
-use super::stage::Stage;
+use super::run_context::RunContext;
 use crate::units;
 
 /// Number of unreadable rows that are listed.
@@ -35,10 +35,10 @@ pub(super) fn report(workload: &Workload, issued: &[Range<u64>]) -> Option<Recor
 }
 
 /// Caveats about the recording for the reader of the figures.
-pub(super) fn notes(stage: &Stage) -> Vec<String> {
+pub(super) fn notes(context: &RunContext) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(times(&stage.workload));
-    let decisions = stage.workload.trace_decisions();
+    notes.extend(times(&context.workload));
+    let decisions = context.workload.trace_decisions();
     notes.extend(
         decisions
             .iter()
@@ -48,7 +48,7 @@ pub(super) fn notes(stage: &Stage) -> Vec<String> {
     if decisions.len() > TOLD {
         notes.push(format!("and {} more such notes in the report", decisions.len() - TOLD));
     }
-    notes.extend(left_out(stage));
+    notes.extend(left_out(context));
     notes
 }
 
@@ -82,8 +82,12 @@ fn times(workload: &Workload) -> Option<String> {
 }
 
 /// The number of rows and cells that could not be read, and the first of them.
-fn left_out(stage: &Stage) -> Vec<String> {
-    let Some(problems) = stage.workload.trace_problems().filter(|problems| !problems.is_empty()) else {
+fn left_out(context: &RunContext) -> Vec<String> {
+    let Some(problems) = context
+        .workload
+        .trace_problems()
+        .filter(|problems| !problems.is_empty())
+    else {
         return Vec::new();
     };
     let kinds: Vec<String> = problems
@@ -94,7 +98,7 @@ fn left_out(stage: &Stage) -> Vec<String> {
     let mut lines = vec![format!(
         "{} rows or cells of {} were left out: {}",
         units::count(problems.count),
-        stage.plan.workload.fleet,
+        context.plan.workload.fleet,
         kinds.join(", ")
     )];
     lines.extend(problems.named.iter().take(NAMED).map(ToString::to_string));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tsb_core::net::{Address, Closing, Interrupter};
 use tsb_core::time::SECOND_NS;
 
-use super::path::{Driven, Pass, lock};
+use super::path::{Pass, PassResult, lock};
 use crate::error::Error;
 
 /// Interval between two checks of the stop flag.
@@ -18,7 +18,7 @@ const GRACE_NS: u64 = SECOND_NS / 2;
 
 impl Pass<'_> {
     /// Sends to a listener of another program; a stop ends every wait for it, 0.5 s later.
-    pub fn remote(&self, address: &Address) -> Result<Driven, Error> {
+    pub fn remote(&self, address: &Address) -> Result<PassResult, Error> {
         let (interrupters, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
         let sent = std::thread::scope(|scope| {
             scope.spawn(|| self.interrupt(&interrupters, &is_over));
@@ -27,7 +27,7 @@ impl Pass<'_> {
             sent
         });
         let (mut driven, wire) = sent?;
-        let timeout = self.stage.plan.wire.emit_options(1).close_timeout;
+        let timeout = self.context.plan.wire.emit_options(1).close_timeout;
         if let Some(count) = wire.closings.get(word(Closing::TimedOut)) {
             driven.failures.push(format!(
                 "{count} of {} connections: the server at {address} did not read to their end within {} s, so that what \
@@ -42,7 +42,7 @@ impl Pass<'_> {
 
     /// Interrupts all waits of targets 0.5 s after the stop flag was set.
     fn interrupt(&self, interrupters: &Mutex<Vec<Interrupter>>, is_over: &AtomicBool) {
-        let clock = &self.stage.clock;
+        let clock = &self.context.clock;
         let mut until = None;
         while !is_over.load(Ordering::Acquire) {
             let now = clock.now();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tsb_core::report::Run;
 use tsb_stores::Stats;
 
-use super::cost::Spent;
+use super::cost::CpuByPart;
+use super::loss_window::LossWindow;
 use super::monitor::Observed;
-use super::path::Driven;
+use super::path::PassResult;
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
-use super::window::Window;
 use crate::audit::Audit;
 
 /// A finished run.
@@ -21,18 +21,18 @@ pub struct Finished {
     /// Its report.
     pub run: Run,
     /// Its histograms.
-    pub driven: Arc<Driven>,
+    pub driven: Arc<PassResult>,
 }
 
 /// The results of driving the load, before anything is read back.
 #[derive(Debug)]
 pub(super) struct Performed {
     /// Counters and histograms of the emitter and the listener.
-    pub driven: Arc<Driven>,
+    pub driven: Arc<PassResult>,
     /// What the monitor saw.
     pub observed: Arc<Observed>,
     /// Waits for the store's highest level; absent if acknowledgements state that level.
-    pub window: Option<Arc<Window>>,
+    pub window: Option<Arc<LossWindow>>,
     /// When everything had reached that level, on the clock; absent likewise.
     pub flushed_ns: Option<u64>,
     /// Samples accepted by the store.
@@ -40,7 +40,7 @@ pub(super) struct Performed {
     /// Samples refused by the store.
     pub rejects: Arc<Rejects>,
     /// CPU time by part; absent for an abandoned run.
-    pub spent: Option<Spent>,
+    pub spent: Option<CpuByPart>,
     /// The store's statistics after the flush; absent likewise.
     pub stats: Option<Stats>,
     /// What sinks and in-process targets counted.

@@ -9,10 +9,10 @@ use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey};
 use tsb_stores::{Error, Reason, Refusals, Store};
 
-use super::calls::{Calls, Writing};
-use super::guarded::{caught, poisoned};
+use super::calls::{Calls, WriterState};
+use super::guarded_store::{caught, poisoned};
+use super::loss_window::{LossWindow, WriterWaits};
 use super::rejects::Rejects;
-use super::window::{Waits, Window};
 
 /// What all sinks of a run came to. Updated once a read, not once a batch.
 #[derive(Debug, Default)]
@@ -74,8 +74,8 @@ pub struct Writer {
     rejects: Arc<Rejects>,
     totals: Arc<SinkTotals>,
     refused: Refusals,
-    waits: Option<Waits>,
-    writing: Arc<Writing>,
+    waits: Option<WriterWaits>,
+    writing: Arc<WriterState>,
     // Not yet added to the totals.
     accepted: u64,
     rejected: u64,
@@ -98,8 +98,8 @@ impl Writer {
 
     /// Also measures how long what was acknowledged waits for the store's highest level.
     #[must_use]
-    pub fn with_window(mut self, window: Option<&Arc<Window>>) -> Self {
-        self.waits = window.map(|window| Waits::new(Arc::clone(window)));
+    pub fn with_window(mut self, window: Option<&Arc<LossWindow>>) -> Self {
+        self.waits = window.map(|window| WriterWaits::new(Arc::clone(window)));
         self
     }
 

@@ -12,16 +12,16 @@ use tsb_core::emit::{Counts, ExceptionKind, LiveWorker, Tally};
 use tsb_core::latency::{Histogram, Recording, cell_highest};
 use tsb_core::schedule::{Frontier, Slot};
 
-use super::course::{Begun, Course};
-use super::path::Driven;
-use super::stage::Stage;
+use super::path::PassResult;
+use super::run_context::RunContext;
+use super::run_state::{RunState, StartedRun};
 use crate::plan::Transport;
 
 /// Upper bound of empty operations that are skipped to find the one that a worker is in.
 const EMPTY_MAX: usize = 1 << 16;
 
 /// The results of one worker.
-struct Part {
+struct WorkerPart {
     counts: Counts,
     issued: Vec<(u32, Range<u64>)>,
     in_hand: Option<(Slot, u64)>,
@@ -30,29 +30,29 @@ struct Part {
 }
 
 /// The results of the emitter that began at `start_ns`.
-pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Timestamp)) -> Driven {
-    let stage = &*begun.stage;
-    let ended_ns = stage.clock.now().saturating_sub(course.over.ago_ns());
+pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (u64, Timestamp)) -> PassResult {
+    let context = &*started.context;
+    let ended_ns = context.clock.now().saturating_sub(state.over.ago_ns());
     let until_ns = ended_ns.saturating_sub(start_ns);
-    let until_ns = stage.timetable.planned_ns().map_or(until_ns, |end| until_ns.min(end));
-    let is_direct = stage.plan.transport == Transport::Inproc;
+    let until_ns = context.timetable.planned_ns().map_or(until_ns, |end| until_ns.min(end));
+    let is_direct = context.plan.transport == Transport::Inproc;
     let writing = if is_direct {
-        course.totals.calls.writing()
+        state.totals.calls.writing()
     } else {
         Vec::new()
     };
-    let mut driven = Driven {
+    let mut driven = PassResult {
         start_ns,
         elapsed_ns: until_ns,
         asked_ns: until_ns,
-        issued: vec![0..0; stage.workload.groups().len()],
+        issued: vec![0..0; context.workload.groups().len()],
         is_partial: true,
-        ..Driven::default()
+        ..PassResult::default()
     };
-    let ranges = stage.timetable.roster.split(stage.plan.workers);
-    for (index, (groups, live)) in ranges.into_iter().zip(begun.live.workers()).enumerate() {
+    let ranges = context.timetable.roster.split(context.plan.workers);
+    for (index, (groups, live)) in ranges.into_iter().zip(started.live.workers()).enumerate() {
         let is_in_hand = writing.get(index).copied().unwrap_or(false);
-        let part = worker(stage, live, groups, until_ns, is_in_hand.then_some(base));
+        let part = worker(context, live, groups, until_ns, is_in_hand.then_some(base));
         driven.counts.merge(&part.counts);
         driven.unnamed_samples += part.unnamed;
         if let Some((slot, _)) = part.in_hand {
@@ -64,21 +64,27 @@ pub(super) fn driven(begun: &Begun, course: &Course, (start_ns, base): (u64, Tim
         }
     }
     if !is_direct {
-        behind_a_listener(course, &mut driven);
+        behind_a_listener(state, &mut driven);
     }
-    times(begun, course, is_direct, &mut driven);
+    times(started, state, is_direct, &mut driven);
     driven
 }
 
 /// The results of one worker from its counters and its agenda. `in_hand` is set if it is inside
 /// a write, and is the timestamp of the run's start.
-fn worker(stage: &Stage, live: &LiveWorker, groups: Range<u32>, until_ns: u64, in_hand: Option<Timestamp>) -> Part {
+fn worker(
+    context: &RunContext,
+    live: &LiveWorker,
+    groups: Range<u32>,
+    until_ns: u64,
+    in_hand: Option<Timestamp>,
+) -> WorkerPart {
     let totals = live.totals();
-    let mut agenda = stage.timetable.agenda(groups.clone());
+    let mut agenda = context.timetable.agenda(groups.clone());
     let operations = usize::try_from(live.issued()).unwrap_or(usize::MAX);
     let last = operations.checked_sub(1).and_then(|last| agenda.nth(last));
     let in_hand = in_hand.and_then(|base| {
-        let mut generator = stage
+        let mut generator = context
             .workload
             .generator(groups.start as usize..groups.end as usize, base);
         let mut next = agenda.by_ref().take(EMPTY_MAX).map(|planned| {
@@ -105,17 +111,17 @@ fn worker(stage: &Stage, live: &LiveWorker, groups: Range<u32>, until_ns: u64, i
     if let Some((_, samples)) = in_hand {
         counts.unknown.add(samples);
     }
-    if stage.timetable.pace.is_open_loop() {
+    if context.timetable.pace.is_open_loop() {
         counts
             .shed
-            .merge(never_sent(stage, &mut agenda, groups.clone(), frontier, until_ns));
+            .merge(never_sent(context, &mut agenda, groups.clone(), frontier, until_ns));
     }
     counts.due = counts.sent();
     counts.due.merge(counts.shed);
-    Part {
+    WorkerPart {
         counts,
         issued: groups
-            .map(|group| (group, stage.timetable.ticks_through(group, frontier)))
+            .map(|group| (group, context.timetable.ticks_through(group, frontier)))
             .collect(),
         in_hand,
         unnamed: live.excepted(),
@@ -128,13 +134,13 @@ const fn tally(operations: u64, samples: u64) -> Tally {
 
 /// What was due by `until_ns` since the start, after what was issued.
 fn never_sent(
-    stage: &Stage,
+    context: &RunContext,
     agenda: &mut tsb_core::schedule::Agenda,
     groups: Range<u32>,
     issued: Option<Frontier>,
     until_ns: u64,
 ) -> Tally {
-    let (timetable, mut unsent) = (&stage.timetable, Tally::default());
+    let (timetable, mut unsent) = (&context.timetable, Tally::default());
     let samples_of = |group: u32| {
         timetable
             .roster
@@ -156,7 +162,7 @@ fn never_sent(
         let due = agenda.take_while(|planned| planned.due_ns.is_some_and(|due| due <= until_ns));
         due.for_each(|planned| unsent.add(samples_of(planned.slot.group)));
     }
-    let share = stage.workload.sent_share();
+    let share = context.workload.sent_share();
     if share != 1.0 {
         unsent.samples = (unsent.samples as f64 * share).round() as u64;
     }
@@ -165,12 +171,12 @@ fn never_sent(
 
 /// With a wire, only the listener's side knows what the store has answered; all other samples
 /// may be in transit, unread, or in the store.
-fn behind_a_listener(course: &Course, driven: &mut Driven) {
+fn behind_a_listener(state: &RunState, driven: &mut PassResult) {
     let counts = &mut driven.counts;
-    let turned_away = course.watch.turned_away();
+    let turned_away = state.watch.turned_away();
     let (accepted, rejected) = (
-        course.totals.accepted.load(Ordering::Acquire),
-        course.rejects.total() + turned_away,
+        state.totals.accepted.load(Ordering::Acquire),
+        state.rejects.total() + turned_away,
     );
     let sent = counts.sent();
     let done = accepted + rejected;
@@ -189,15 +195,15 @@ fn behind_a_listener(course: &Course, driven: &mut Driven) {
 }
 
 /// The latencies that are known without the emitter.
-fn times(begun: &Begun, course: &Course, is_direct: bool, driven: &mut Driven) {
-    let live = begun.live.times();
+fn times(started: &StartedRun, state: &RunState, is_direct: bool, driven: &mut PassResult) {
+    let live = started.live.times();
     driven.lag = recording(&live.lag);
-    if is_direct || begun.stage.plan.transport.is_answered() {
+    if is_direct || started.context.plan.transport.is_answered() {
         driven.response = recording(&live.response);
         driven.service = recording(&live.service);
     } else {
-        course.watch.cut(begun.stage.clock.now());
-        let timings = course.watch.take_timings();
+        state.watch.cut(started.context.clock.now());
+        let timings = state.watch.take_timings();
         driven.response = timings.response.recording();
         driven.delivery = timings.delivery.recording();
         driven.service = timings.service.recording();

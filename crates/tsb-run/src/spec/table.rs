@@ -55,7 +55,7 @@ pub struct StoreInfo {
     /// Opens it; `None` if this build does not include it.
     pub(super) make: Option<Make>,
     /// Lists its series; `None` if it cannot, or is not built in.
-    pub(super) list: Option<List>,
+    pub(super) list: Option<ListFn>,
 }
 
 impl StoreInfo {
@@ -87,19 +87,19 @@ pub struct OptionInfo {
 }
 
 /// Opens a store from a path and options.
-type Open = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
+type OpenFn = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
 
 /// Lists the existing series from a path and options, without creating or changing anything.
-type List = fn(&str, &Values<'_>) -> Result<Vec<SeriesKey>>;
+type ListFn = fn(&str, &Values<'_>) -> Result<Vec<SeriesKey>>;
 
 /// Wraps a store, from options and a clock.
-type Wrap = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn Store>>;
+type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn Store>>;
 
 /// How an entry is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Make {
-    Store(Open),
-    Wrapper(Wrap),
+    Store(OpenFn),
+    Wrapper(WrapFn),
 }
 
 /// All entries, in the order in which they are explained.

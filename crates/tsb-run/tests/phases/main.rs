@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
-mod trap;
+mod faulty_store;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -14,12 +14,12 @@ use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
-use tsb_run::{AskedRate, Controls, Error, Kept, Plan, Transport, run_each, run_plan};
+use tsb_run::{AskedRate, Controls, Error, FinishedRuns, Plan, Transport, run_each, run_plan};
 use tsb_stores::Store;
 
-use How::{Errs, Panics, PanicsTwice};
+use FailureKind::{Errs, Panics, PanicsTwice};
 use Transport::{Inproc, Tcp};
-use trap::{Fault, How, MESSAGE, Method, Trap};
+use faulty_store::{FailureKind, Fault, FaultyStore, MESSAGE, Method};
 
 /// No case takes longer; one that does hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -49,7 +49,7 @@ struct Running(Receiver<Outcome>);
 
 /// Starts a run of two stores of which the one at `index` fails.
 fn start(index: usize, faults: &[Fault], transport: Transport) -> Running {
-    trap::hush();
+    faulty_store::hush();
     let (faults, (tell, told)) = (faults.to_vec(), sync_channel(1));
     std::thread::spawn(move || {
         let plan = plan(transport);
@@ -60,9 +60,9 @@ fn start(index: usize, faults: &[Fault], transport: Transport) -> Running {
                 let opened = fault.strike(0);
                 opened.map_err(|error| Error::unreachable("cannot open trap").because(&error))?;
             }
-            Ok(Arc::new(Trap::new(faults.to_vec())) as Arc<dyn Store>)
+            Ok(Arc::new(FaultyStore::new(faults.to_vec())) as Arc<dyn Store>)
         };
-        let kept = Kept::new(None);
+        let kept = FinishedRuns::new(None);
         let ended = run_each(&plan, &Controls::default(), &open, &kept, |_| {});
         // Nobody waits any more if it took too long.
         let _ = tell.send((kept.report(), ended));
@@ -134,7 +134,7 @@ fn is_invalid(run: &Run, words: &str, case: &str) {
 /// A fault after something was measured, and what a reason of the verdict says of it.
 struct Case {
     method: Method,
-    how: How,
+    kind: FailureKind,
     /// Number of calls that succeed before.
     after: u64,
     transport: Transport,
@@ -144,14 +144,14 @@ struct Case {
 impl Case {
     /// Makes the fault in the first store of two and in the second.
     fn start(&self) -> [Running; 2] {
-        let fault = Fault::new(self.method, self.how, self.after);
+        let fault = Fault::new(self.method, self.kind, self.after);
         [0, 1].map(|index| start(index, std::slice::from_ref(&fault), self.transport))
     }
 
     fn check(&self, outcome: &Outcome, index: usize) {
         let name = format!(
             "{:?} {:?} over {:?} in store {index}",
-            self.method, self.how, self.transport
+            self.method, self.kind, self.transport
         );
         both_are_there(outcome, index, self.words, &name);
         // The listener ends a connection whose store has failed, so that the rest of what was
@@ -163,10 +163,10 @@ impl Case {
     }
 }
 
-const fn case(method: Method, how: How, after: u64, transport: Transport, words: &'static str) -> Case {
+const fn case(method: Method, kind: FailureKind, after: u64, transport: Transport, words: &'static str) -> Case {
     Case {
         method,
-        how,
+        kind,
         after,
         transport,
         words,
@@ -220,16 +220,16 @@ fn a_failure_in_any_phase_leaves_both_reports() {
 
 #[test]
 fn a_close_that_fails_after_an_earlier_failure_is_said_too() {
-    for (method, how, words) in [
+    for (method, kind, words) in [
         (Method::Write, Errs, "do it"),
         (Method::Write, Panics, "panicked"),
         (Method::Flush, Errs, "cannot flush"),
         (Method::Query, Panics, "panicked in query"),
     ] {
         let after = if method == Method::Write { WRITES } else { 0 };
-        let faults = [Fault::new(method, how, after), Fault::new(Method::Close, Errs, 0)];
+        let faults = [Fault::new(method, kind, after), Fault::new(Method::Close, Errs, 0)];
         for (index, outcome) in in_each(&faults, Inproc).iter().enumerate() {
-            let name = format!("{method:?} {how:?}, then close, in store {index}");
+            let name = format!("{method:?} {kind:?}, then close, in store {index}");
             both_are_there(outcome, index, words, &name);
             is_invalid(&outcome.0.runs[index], "cannot close", &name);
         }
@@ -241,7 +241,7 @@ fn a_newest_that_fails_only_while_samples_are_written_is_said() {
     for transport in [Inproc, Tcp] {
         let fault = Fault {
             method: Method::Newest,
-            how: Errs,
+            kind: Errs,
             calls: 0..1,
         };
         for (index, outcome) in in_each(&[fault], transport).iter().enumerate() {
@@ -256,7 +256,7 @@ fn a_panic_of_the_watching_thread_loses_no_interval_and_no_audit() {
     for transport in [Inproc, Tcp] {
         let fault = Fault {
             method: Method::Newest,
-            how: PanicsTwice,
+            kind: PanicsTwice,
             calls: 0..1,
         };
         for (index, outcome) in in_each(&[fault], transport).iter().enumerate() {
@@ -273,20 +273,20 @@ fn a_panic_of_the_watching_thread_loses_no_interval_and_no_audit() {
 /// Nothing was measured of a store that cannot be opened or defined, so there is no report of it.
 #[test]
 fn a_store_that_cannot_begin_loses_no_report_of_another() {
-    for (method, how) in [
+    for (method, kind) in [
         (Method::Open, Errs),
         (Method::Open, Panics),
         (Method::Define, Errs),
         (Method::Define, Panics),
     ] {
-        let name = format!("{method:?} {how:?}");
-        let is_right = |error: &Error| match (method, how) {
+        let name = format!("{method:?} {kind:?}");
+        let is_right = |error: &Error| match (method, kind) {
             (Method::Open, Errs) => matches!(error, Error::Unreachable(_)),
             (Method::Open, _) => matches!(error, Error::Internal(_)),
             _ => matches!(error, Error::Plan(_)),
         };
         let says = |error: &Error| is_right(error) && error.to_string().contains(MESSAGE);
-        let [first, second] = in_each(&[Fault::new(method, how, 0)], Inproc);
+        let [first, second] = in_each(&[Fault::new(method, kind, 0)], Inproc);
         let (report, ended) = second;
         assert!(matches!(&ended, Ok(Some(error)) if says(error)), "{name}: {ended:?}");
         assert_eq!(report.runs.len(), 1, "{name}");
@@ -303,7 +303,7 @@ fn a_store_that_cannot_begin_loses_no_report_of_another() {
 
 #[test]
 fn what_was_measured_is_kept_before_it_is_read_back() {
-    let store = Arc::new(Trap::new(Vec::new()));
+    let store = Arc::new(FaultyStore::new(Vec::new()));
     let (queried, seen) = (Arc::clone(&store), Arc::new(Mutex::new(None)));
     let keep = Arc::clone(&seen);
     let controls = Controls {

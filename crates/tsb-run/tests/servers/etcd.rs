@@ -10,7 +10,7 @@ use tsb_stores::{StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::outage::{Kept, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
+use crate::outage::{Survivors, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -115,7 +115,7 @@ fn spec(ports: &[u16], options: &str) -> String {
 fn killed(program: &str) -> Result<(), Failed> {
     let mut daemon = single(program)?;
     let store = opened(&spec(&[daemon.port()], ""))?;
-    survives(&*store, Kept::All, |clock| {
+    survives(&*store, Survivors::All, |clock| {
         daemon.kill()?;
         clock.wait_until(clock.now() + SECOND_NS);
         daemon.restart()
@@ -133,7 +133,7 @@ fn leader_killed(program: &str) -> Result<(), Failed> {
     if store.capabilities().copies != 2 {
         return Err(format!("three members, and {:?}", store.capabilities()).into());
     }
-    survives(&*store, Kept::All, |_| daemons[leader].kill())
+    survives(&*store, Survivors::All, |_| daemons[leader].kill())
 }
 
 fn misbehaves(program: &str) -> Result<(), Failed> {

@@ -17,7 +17,7 @@ mod outage;
 mod places;
 mod relay;
 
-use places::Kind;
+use places::ServerKind;
 use tsb_stores::conformance::libtest_mimic::{Arguments, Completion, Failed, Trial, run};
 use tsb_stores::conformance::{trials, was_writer};
 
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 /// Tests, or why they cannot run: a variable has to name the program.
-fn of_program(kind: Kind, variable: &'static str, tests: &[(&str, Test)]) -> Vec<Trial> {
+fn of_program(kind: ServerKind, variable: &'static str, tests: &[(&str, Test)]) -> Vec<Trial> {
     let trial = |&(name, test): &(&str, Test)| {
         let name = format!("{}-hazards::{name}", kind.feature);
         Trial::ignorable_test(name, move || match kind.missing(variable) {

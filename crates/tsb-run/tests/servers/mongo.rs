@@ -10,7 +10,7 @@ use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports};
 use crate::outage::{
-    Kept, Outcome, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
+    Outcome, Survivors, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
 };
 use crate::{Test, of_program, places};
 
@@ -19,16 +19,16 @@ mod driver;
 pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted_at_j1", |program| {
-            killed(program, "j=1", Kept::All)
+            killed(program, "j=1", Survivors::All)
         }),
         ("killed_and_restarted_at_w1", |program| {
-            killed(program, "j=0", Kept::ButTheEnd)
+            killed(program, "j=0", Survivors::ButTheEnd)
         }),
         ("the_primary_is_killed_at_majority", |program| {
-            primary_killed(program, "w=majority", Kept::All)
+            primary_killed(program, "w=majority", Survivors::All)
         }),
         ("the_primary_is_killed_at_w1", |program| {
-            primary_killed(program, "w=1", Kept::ButTheEnd)
+            primary_killed(program, "w=1", Survivors::ButTheEnd)
         }),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("mongo")),
@@ -70,10 +70,10 @@ fn spec(ports: &[u16], options: &str) -> String {
 
 /// Killed while ticks are written, and started again: the same client goes on. What `j=1`
 /// acknowledged is there; at `w=1` the last tenth of a second may be gone, and nothing else.
-fn killed(program: &str, options: &str, kept: Kept) -> Result<(), Failed> {
+fn killed(program: &str, options: &str, survivors: Survivors) -> Result<(), Failed> {
     let mut daemon = single(program)?;
     let store = opened(&spec(&[daemon.port()], options))?;
-    survives(&*store, kept, |clock| {
+    survives(&*store, survivors, |clock| {
         daemon.kill()?;
         clock.wait_until(clock.now() + SECOND_NS);
         daemon.restart()
@@ -82,7 +82,7 @@ fn killed(program: &str, options: &str, kept: Kept) -> Result<(), Failed> {
 
 /// The primary of a replica set is gone for good: the other two choose one of them, and what
 /// only the dead one had is lost, unless a majority had to have it.
-fn primary_killed(program: &str, options: &str, kept: Kept) -> Result<(), Failed> {
+fn primary_killed(program: &str, options: &str, survivors: Survivors) -> Result<(), Failed> {
     let member = |_| start(program, &["--replSet", "hazard", "--oplogSize", "64"]);
     let mut daemons = (0..3).map(member).collect::<Result<Vec<_>, _>>()?;
     for daemon in &daemons {
@@ -92,7 +92,7 @@ fn primary_killed(program: &str, options: &str, kept: Kept) -> Result<(), Failed
     driver::initiate(&ports)?;
     let store = opened(&spec(&ports, &format!("replica_set=hazard&{options}")))?;
     let primary = driver::primary(&ports)?;
-    survives(&*store, kept, |_| daemons[primary].kill())
+    survives(&*store, survivors, |_| daemons[primary].kill())
 }
 
 fn misbehaves(program: &str) -> Result<(), Failed> {

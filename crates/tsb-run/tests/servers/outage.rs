@@ -11,7 +11,7 @@ use tsb_stores::{Error, Store, StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::free_ports;
-use crate::relay::{Manner, Relay};
+use crate::relay::{Relay, RelayMode};
 
 /// How long a request may take in these tests, and how much longer the call may.
 pub(crate) const TIMEOUT_S: u64 = 2;
@@ -22,7 +22,7 @@ const SERIES: u32 = 20;
 
 /// What was acknowledged before a kill, and is there afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum Survivors {
     /// All of it.
     All,
     /// All but the end of it.
@@ -98,7 +98,7 @@ pub(crate) fn found(store: &dyn Store) -> Result<Vec<i64>, Failed> {
 /// writes again; then looks which ticks are there.
 pub(crate) fn survives(
     store: &dyn Store,
-    kept: Kept,
+    survivors: Survivors,
     outage: impl FnOnce(&MonotonicClock) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
     let is_over = AtomicBool::new(false);
@@ -126,7 +126,7 @@ pub(crate) fn survives(
         let outcomes = writing.join().map_err(|_| Failed::from("the writer panicked"))?;
         outage.and(outcomes)
     })?;
-    judge(&outcomes, &found(store)?, kept)
+    judge(&outcomes, &found(store)?, survivors)
 }
 
 fn hindered(outcomes: &[(Outcome, u64)]) -> usize {
@@ -134,7 +134,7 @@ fn hindered(outcomes: &[(Outcome, u64)]) -> usize {
     hindered.count()
 }
 
-fn judge(outcomes: &[(Outcome, u64)], there: &[i64], kept: Kept) -> Result<(), Failed> {
+fn judge(outcomes: &[(Outcome, u64)], there: &[i64], survivors: Survivors) -> Result<(), Failed> {
     let of = |wanted: Outcome| outcomes.iter().filter(|(outcome, _)| *outcome == wanted).count();
     let is_there = |tick: usize| there.binary_search(&(tick as i64)).is_ok();
     let lost: Vec<usize> = (0..outcomes.len())
@@ -158,7 +158,7 @@ fn judge(outcomes: &[(Outcome, u64)], there: &[i64], kept: Kept) -> Result<(), F
     if (0..outcomes.len()).any(|tick| outcomes[tick].0 == Outcome::Unsent && is_there(tick)) {
         return Err("a tick that was not sent is there".into());
     }
-    if kept == Kept::All && !lost.is_empty() {
+    if survivors == Survivors::All && !lost.is_empty() {
         return Err(format!("ticks {lost:?} were acknowledged as synced and are gone").into());
     }
     // Otherwise the end of what was acknowledged before the kill may be gone: one stretch
@@ -197,21 +197,26 @@ pub(crate) fn outlives_every_manner(server: u16, spec: impl Fn(u16) -> String) -
         number += 1;
         tick(&*store, number)
     };
-    for manner in [Manner::Silent, Manner::HalfWay, Manner::Garbage, Manner::Gone] {
+    for mode in [
+        RelayMode::Silent,
+        RelayMode::HalfWay,
+        RelayMode::Garbage,
+        RelayMode::Gone,
+    ] {
         if next()? != Outcome::Acknowledged {
-            return Err(format!("the client has not recovered before {manner:?}").into());
+            return Err(format!("the client has not recovered before {mode:?}").into());
         }
-        relay.behave(manner);
+        relay.behave(mode);
         for _ in 0..2 {
             if next()? == Outcome::Acknowledged {
-                return Err(format!("a write was acknowledged while the server was {manner:?}").into());
+                return Err(format!("a write was acknowledged while the server was {mode:?}").into());
             }
         }
-        relay.behave(Manner::Honest);
+        relay.behave(RelayMode::Honest);
         let clock = MonotonicClock::new();
         while next()? != Outcome::Acknowledged {
             if clock.now() > 30 * SECOND_NS {
-                return Err(format!("the client does not recover from {manner:?}").into());
+                return Err(format!("the client does not recover from {mode:?}").into());
             }
         }
     }

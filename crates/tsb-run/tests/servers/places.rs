@@ -9,23 +9,23 @@ use tsb_stores::{Result, Store};
 
 /// A kind of server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ServerKind {
     /// The feature that carries its client.
     pub(crate) feature: &'static str,
     /// Whether this build has it.
     pub(crate) is_built: bool,
 }
 
-pub(crate) const MONGO: Kind = Kind {
+pub(crate) const MONGO: ServerKind = ServerKind {
     feature: "mongo",
     is_built: cfg!(feature = "mongo"),
 };
-pub(crate) const ETCD: Kind = Kind {
+pub(crate) const ETCD: ServerKind = ServerKind {
     feature: "etcd",
     is_built: cfg!(feature = "etcd"),
 };
 
-impl Kind {
+impl ServerKind {
     /// Why a test cannot run that needs what a variable names.
     pub(crate) fn missing(self, variable: &str) -> Option<String> {
         if !self.is_built {
@@ -39,7 +39,7 @@ impl Kind {
 /// A server and a way to use it.
 pub(crate) struct Server {
     name: &'static str,
-    kind: Kind,
+    kind: ServerKind,
     /// It holds the spec, as `cargo xtask servers status` shows it.
     variable: &'static str,
     options: &'static str,
@@ -47,11 +47,11 @@ pub(crate) struct Server {
 }
 
 /// A database, or a prefix.
-struct Own {
+struct OwnPlace {
     spec: String,
 }
 
-impl Place for Own {
+impl Place for OwnPlace {
     fn open(&self) -> Result<Box<dyn Store>> {
         open(&self.spec)
     }
@@ -85,11 +85,11 @@ impl Fixture for Server {
     }
 
     fn place(&self) -> Result<Box<dyn Place>> {
-        Ok(Box::new(Own { spec: self.next("") }))
+        Ok(Box::new(OwnPlace { spec: self.next("") }))
     }
 
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
-        Ok(Box::new(Own {
+        Ok(Box::new(OwnPlace {
             spec: address.to_owned(),
         }))
     }

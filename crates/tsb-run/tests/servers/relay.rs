@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// What it does with what the server says. What the client says always arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Manner {
+pub(crate) enum RelayMode {
     /// Passes it on.
     Honest,
     /// Keeps it for ever.
@@ -21,18 +21,18 @@ pub(crate) enum Manner {
     Gone,
 }
 
-const MANNERS: [Manner; 5] = [
-    Manner::Honest,
-    Manner::Silent,
-    Manner::HalfWay,
-    Manner::Garbage,
-    Manner::Gone,
+const RELAY_MODES: [RelayMode; 5] = [
+    RelayMode::Honest,
+    RelayMode::Silent,
+    RelayMode::HalfWay,
+    RelayMode::Garbage,
+    RelayMode::Gone,
 ];
 
 /// Listens until the process ends.
 pub(crate) struct Relay {
     port: u16,
-    manner: Arc<AtomicU8>,
+    mode: Arc<AtomicU8>,
 }
 
 impl Relay {
@@ -40,35 +40,35 @@ impl Relay {
     pub(crate) fn to(server: u16) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
-        let manner = Arc::new(AtomicU8::new(Manner::Honest as u8));
-        let told = Arc::clone(&manner);
+        let mode = Arc::new(AtomicU8::new(RelayMode::Honest as u8));
+        let told = Arc::clone(&mode);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                if of(&told) != Manner::Gone
+                if of(&told) != RelayMode::Gone
                     && let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server))
                 {
                     carry(&client, &server, &told);
                 }
             }
         });
-        Ok(Self { port, manner })
+        Ok(Self { port, mode })
     }
 
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn behave(&self, manner: Manner) {
-        self.manner.store(manner as u8, Ordering::Release);
+    pub(crate) fn behave(&self, mode: RelayMode) {
+        self.mode.store(mode as u8, Ordering::Release);
     }
 }
 
-fn of(manner: &AtomicU8) -> Manner {
-    MANNERS[manner.load(Ordering::Acquire) as usize]
+fn of(mode: &AtomicU8) -> RelayMode {
+    RELAY_MODES[mode.load(Ordering::Acquire) as usize]
 }
 
 /// Two threads a connection, as long as both sides are there.
-fn carry(client: &TcpStream, server: &TcpStream, manner: &Arc<AtomicU8>) {
+fn carry(client: &TcpStream, server: &TcpStream, mode: &Arc<AtomicU8>) {
     let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else {
         return;
     };
@@ -76,30 +76,30 @@ fn carry(client: &TcpStream, server: &TcpStream, manner: &Arc<AtomicU8>) {
         return;
     };
     std::thread::spawn(move || pump(from_client, to_server, |_, _| true));
-    let manner = Arc::clone(manner);
-    std::thread::spawn(move || pump(from_server, to_client, move |bytes, to| answer(of(&manner), bytes, to)));
+    let mode = Arc::clone(mode);
+    std::thread::spawn(move || pump(from_server, to_client, move |bytes, to| answer(of(&mode), bytes, to)));
 }
 
 /// Whether the stream goes on as it was.
-fn answer(manner: Manner, bytes: &mut Vec<u8>, to: &mut TcpStream) -> bool {
-    match manner {
-        Manner::Honest => true,
-        Manner::Silent => {
+fn answer(mode: RelayMode, bytes: &mut Vec<u8>, to: &mut TcpStream) -> bool {
+    match mode {
+        RelayMode::Honest => true,
+        RelayMode::Silent => {
             bytes.clear();
             true
         }
-        Manner::HalfWay => {
+        RelayMode::HalfWay => {
             let _ = to.write_all(&bytes[..bytes.len() / 2]);
             false
         }
-        Manner::Garbage => {
+        RelayMode::Garbage => {
             bytes
                 .iter_mut()
                 .enumerate()
                 .for_each(|(place, byte)| *byte = (place * 37 + 11) as u8);
             true
         }
-        Manner::Gone => false,
+        RelayMode::Gone => false,
     }
 }
 

@@ -6,20 +6,20 @@ use tsb_core::latency::Histogram;
 use tsb_core::report::{Interval, WatchedSlice};
 
 use super::*;
-use tsb_run::{Subject, Timed};
+use tsb_run::{IntervalLatencies, RunInfo};
 
 use crate::live::SharedState;
 
 fn state() -> LiveState {
     let shared = SharedState::new();
-    shared.begin(Subject {
+    shared.begin(RunInfo {
         store: "memory".to_owned(),
         path: "tcp (tsb)".to_owned(),
         series: 54_000,
         durability: "volatile".to_owned(),
         asked_per_second: Some(54_000.0),
         planned_ns: Some(60_000_000_000),
-        slice_ns: 1_000_000_000,
+        interval_ns: 1_000_000_000,
     });
     for second in 1..=30u64 {
         let mut histogram = Histogram::new();
@@ -39,7 +39,7 @@ fn state() -> LiveState {
             }],
             ..Interval::default()
         };
-        let timed = Timed {
+        let timed = IntervalLatencies {
             delivery: cells.clone(),
             service: cells.clone(),
             lag: cells,

@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use super::receive_socket::ReceiveSocket;
 use super::receiver::Receiver;
 use crate::net::address::Address;
+use crate::net::connection::Shared;
 use crate::net::cpu::IngestCpu;
 use crate::net::error::NetError;
-use crate::net::glance::Glance;
 use crate::net::ingest::Ingest;
-use crate::net::link::Shared;
-use crate::net::listener::ListenerReport;
+use crate::net::listener::ListenerTotals;
+use crate::net::listener_view::ListenerView;
 use crate::net::milepost::{Mileposts, Timing};
 use crate::net::options::{Granted, ListenOptions};
 use crate::net::stats::{ListenerStats, add};
@@ -32,11 +32,11 @@ pub struct DatagramListener {
     granted: Granted,
     merges: bool,
     shared: Arc<Shared>,
-    threads: Vec<Hand>,
+    threads: Vec<ReceiveThread>,
 }
 
 #[derive(Debug)]
-struct Hand {
+struct ReceiveThread {
     /// Dropping it stops the thread.
     stop: Option<oneshot::Sender<()>>,
     timing: Arc<Mutex<Timing>>,
@@ -84,13 +84,13 @@ impl DatagramListener {
             threads: Vec::new(),
         };
         for (index, binding) in bindings.into_iter().enumerate() {
-            let hand = new.start(index, binding)?;
-            new.threads.push(hand);
+            let receiver = new.start(index, binding)?;
+            new.threads.push(receiver);
         }
         Ok(new)
     }
 
-    fn start(&self, index: usize, binding: (Runtime, ReceiveSocket)) -> Result<Hand, NetError> {
+    fn start(&self, index: usize, binding: (Runtime, ReceiveSocket)) -> Result<ReceiveThread, NetError> {
         let timing = Arc::new(Mutex::new(Timing::new()));
         let (stop, stopped) = oneshot::channel();
         let (shared, its_timing) = (Arc::clone(&self.shared), Arc::clone(&timing));
@@ -100,7 +100,7 @@ impl DatagramListener {
             what: "an ingest thread",
             source,
         })?;
-        Ok(Hand {
+        Ok(ReceiveThread {
             stop: Some(stop),
             timing,
             thread: Some(thread),
@@ -128,21 +128,21 @@ impl DatagramListener {
     }
 
     /// A view of the counts that stays usable while the listener is being stopped.
-    pub fn glance(&self) -> Glance {
-        let timings = self.threads.iter().map(|hand| Arc::clone(&hand.timing));
-        Glance::new(Arc::clone(&self.shared), timings.collect())
+    pub fn view(&self) -> ListenerView {
+        let timings = self.threads.iter().map(|receiver| Arc::clone(&receiver.timing));
+        ListenerView::new(Arc::clone(&self.shared), timings.collect())
     }
 
     /// Moves what was timed since the last call into `into`: for the interval log.
     pub fn drain_timing(&self, into: &mut Timing) {
-        for hand in &self.threads {
-            into.absorb(&mut hand.timing.lock().unwrap_or_else(PoisonError::into_inner));
+        for receiver in &self.threads {
+            into.absorb(&mut receiver.timing.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
     /// Applies everything that the kernel has received, within [`ListenOptions::drain_timeout`],
     /// reads the kernel's drop counts, and joins the threads.
-    pub fn stop(mut self) -> ListenerReport {
+    pub fn stop(mut self) -> ListenerTotals {
         let cpu = self.halt();
         let mut timing = Timing::new();
         self.drain_timing(&mut timing);
@@ -150,7 +150,7 @@ impl DatagramListener {
             let lost = mileposts.abandon_unheard(&mut timing);
             add(&self.shared.counters.missing_datagrams, lost);
         }
-        ListenerReport {
+        ListenerTotals {
             stats: self.stats(),
             timing,
             cpu,
@@ -159,14 +159,14 @@ impl DatagramListener {
 
     /// Stops all threads and returns the CPU time that they used.
     fn halt(&mut self) -> IngestCpu {
-        for hand in &mut self.threads {
-            drop(hand.stop.take());
+        for receiver in &mut self.threads {
+            drop(receiver.stop.take());
         }
         let mut cpu = IngestCpu::default();
-        for hand in &mut self.threads {
+        for receiver in &mut self.threads {
             // A panic outside decoder and sink has no one to report to here; the thread's CPU time
             // is lost.
-            if let Some(Ok(used)) = hand.thread.take().map(thread::JoinHandle::join) {
+            if let Some(Ok(used)) = receiver.thread.take().map(thread::JoinHandle::join) {
                 cpu.merge(&used);
             }
         }

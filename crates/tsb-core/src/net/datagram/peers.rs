@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::waymark::Track;
+use super::waymark::WaymarkReceiver;
 use crate::net::address::Address;
+use crate::net::connection::{CountingSink, Shared};
 use crate::net::cpu::Meter;
 use crate::net::ingest::Intake;
-use crate::net::link::{Counting, Shared};
 use crate::net::milepost::Timing;
 use crate::net::stats::add;
 use crate::wire::Sequence;
@@ -24,7 +24,7 @@ const CREDIT: usize = 16;
 pub(super) struct Peer {
     address: Address,
     intake: Intake,
-    track: Option<Track>,
+    waymark_receiver: Option<WaymarkReceiver>,
     /// When it last sent a datagram, on the run's clock.
     heard_at: u64,
     /// Number of eviction searches that it still survives.
@@ -84,7 +84,7 @@ impl Peers {
         let peer = Peer {
             address: address.clone(),
             intake: shared.ingest.connect(address),
-            track: shared.mileposts.as_ref().and_then(|all| all.track(address)),
+            waymark_receiver: shared.mileposts.as_ref().and_then(|all| all.waymark_receiver(address)),
             heard_at: shared.clock.now(),
             credit: 0,
             booked: Sequence::default(),
@@ -132,19 +132,19 @@ impl Peers {
             peer.is_touched = true;
             self.touched.push(place);
         }
-        let mut sink = Counting::new(&mut *peer.intake.sink, &shared.counters, meter);
+        let mut sink = CountingSink::new(&mut *peer.intake.sink, &shared.counters, meter);
         let mut is_good = true;
         for datagram in read.bytes.chunks(read.each) {
-            if let Some(track) = &mut peer.track {
-                let lost = track.arrive(datagram);
+            if let Some(waymark_receiver) = &mut peer.waymark_receiver {
+                let lost = waymark_receiver.arrive(datagram);
                 if lost > 0 {
                     add(&shared.counters.missing_datagrams, lost);
                 }
             }
             is_good &= peer.intake.decoder.decode(datagram, &mut sink).is_ok();
         }
-        if let Some(track) = &mut peer.track {
-            track.read_by(read.at);
+        if let Some(waymark_receiver) = &mut peer.waymark_receiver {
+            waymark_receiver.read_by(read.at);
         }
         sink.publish();
         peer.consumed += read.bytes.len() as u64;
@@ -161,8 +161,8 @@ impl Peers {
             let now = shared.clock.now();
             peer.heard_at = now;
             peer.book(shared, meter);
-            if let Some(track) = &mut peer.track {
-                track.pass(&mut timing.lock().unwrap_or_else(PoisonError::into_inner), now);
+            if let Some(waymark_receiver) = &mut peer.waymark_receiver {
+                waymark_receiver.pass(&mut timing.lock().unwrap_or_else(PoisonError::into_inner), now);
             }
             if applied.is_err() {
                 add(&shared.counters.fatal_closes, 1);
@@ -204,8 +204,8 @@ impl Peers {
     fn close(&mut self, address: &Address, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         if let Some(mut peer) = self.forget(address) {
             peer.end(shared, meter);
-            if let Some(track) = &mut peer.track {
-                let lost = track.abandon(&mut timing.lock().unwrap_or_else(PoisonError::into_inner));
+            if let Some(waymark_receiver) = &mut peer.waymark_receiver {
+                let lost = waymark_receiver.abandon(&mut timing.lock().unwrap_or_else(PoisonError::into_inner));
                 add(&shared.counters.missing_datagrams, lost);
             }
             if !peer.has_ended {
@@ -284,7 +284,7 @@ impl Peer {
 
     /// Tells the decoder that the input has ended, and applies the last samples.
     fn end(&mut self, shared: &Shared, meter: &mut Meter) {
-        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
+        let mut sink = CountingSink::new(&mut *self.intake.sink, &shared.counters, meter);
         self.intake.decoder.finish(&[], &mut sink);
         sink.publish();
         if self.intake.sink.apply(self.consumed).is_err() {

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
+use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrLike, SockaddrStorage, UnixAddr, cmsg_space, recvmsg, setsockopt, sockopt,
 };
 use socket2::{Domain, SockAddr, Type};
-use tokio::io::Interest;
 
 use super::socket::Socket;
 use crate::net::address::Address;
@@ -95,8 +95,8 @@ impl ReceiveSocket {
         })
     }
 
-    /// Receives the next datagrams; `None` if none is queued. After `None` the kernel is not asked
-    /// again until the reactor has run.
+    /// Receives the next datagrams; `None` if none is queued. It asks the kernel, whatever the
+    /// reactor has seen: at the end a listener drains its socket without a reactor.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
         if matches!(self.address, Address::Inet(_)) {
             self.receive_from(buffer, |from: SockaddrStorage| {
@@ -116,15 +116,14 @@ impl ReceiveSocket {
     ) -> io::Result<Option<Received>> {
         let mut slices = [IoSliceMut::new(buffer)];
         let control = Some(self.control.as_mut_slice());
-        let fd = self.socket.as_raw_fd();
-        let received = self.socket.try_io(Interest::READABLE, || {
-            Ok(recvmsg::<S>(fd, &mut slices, control, MsgFlags::MSG_DONTWAIT)?)
-        });
-
-        let message = match received {
+        let message = match recvmsg::<S>(self.socket.as_raw_fd(), &mut slices, control, MsgFlags::MSG_DONTWAIT) {
             Ok(message) => message,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(Errno::EAGAIN) => {
+                self.socket.clear_readable();
+                return Ok(None);
+            }
+            Err(Errno::EINTR) => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
         let (mut each, mut said) = (message.bytes, self.dropped);
         for item in message.cmsgs()? {

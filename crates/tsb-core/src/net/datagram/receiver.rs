@@ -11,10 +11,10 @@ use tokio::sync::oneshot::error::TryRecvError;
 
 use super::peers::{Peers, Read};
 use super::receive_socket::{BUFFER_BYTES, ReceiveSocket, Received};
+use crate::net::connection::Shared;
 use crate::net::cpu::{IngestCpu, Meter};
-use crate::net::link::Shared;
 use crate::net::milepost::Timing;
-use crate::net::pieces::Pieces;
+use crate::net::piece_size::PieceSize;
 use crate::net::stats::add;
 use crate::wire::Malformed;
 
@@ -36,7 +36,7 @@ pub(super) struct Receiver {
     stopped: oneshot::Receiver<()>,
     peers: Peers,
     buffer: Vec<u8>,
-    pieces: Pieces,
+    piece_size: PieceSize,
     looked_at: u64,
     meter: Meter,
 }
@@ -60,7 +60,7 @@ impl Receiver {
             stopped,
             peers: Peers::default(),
             buffer: vec![0; BUFFER_BYTES],
-            pieces: Pieces::new(),
+            piece_size: PieceSize::new(),
         }
     }
 
@@ -121,7 +121,7 @@ impl Receiver {
                 Ok(Some(received)) => {
                     calls += 1;
                     let mut taken_at = self.now();
-                    if Pieces::is_long(taken_at - *began_at.get_or_insert(taken_at)) {
+                    if PieceSize::is_long(taken_at - *began_at.get_or_insert(taken_at)) {
                         // Samples decoded before are applied first, so that they do not wait for
                         // this call, which ends the turn.
                         self.apply();
@@ -187,7 +187,7 @@ impl Receiver {
         let mut from = 0;
         while from < received.bytes {
             // A piece consists of whole datagrams.
-            let piece = self.pieces.next(received.bytes - from, received.each);
+            let piece = self.piece_size.next(received.bytes - from, received.each);
             let is_last = from + piece == received.bytes || self.shared.mileposts.is_none();
             let end = if is_last {
                 received.bytes
@@ -202,7 +202,7 @@ impl Receiver {
             let now = self.now();
             // The size offered counts and not the size decoded: whole datagrams fill only part of
             // it, and pieces would never grow.
-            self.pieces.took(piece, now - taken_at);
+            self.piece_size.took(piece, now - taken_at);
             from = end;
             if !is_last {
                 self.apply();

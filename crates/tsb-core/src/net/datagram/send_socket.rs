@@ -1,4 +1,4 @@
-//! The socket that a lane sends with: connected, non-blocking, registered with tokio, and with
+//! The socket that a send queue sends with: connected, non-blocking, registered with tokio, and with
 //! kernel segmentation (GSO) where available.
 
 use std::io::{self, ErrorKind};

@@ -27,18 +27,19 @@ impl Socket {
         net::UnixDatagram::from_std(socket).map(Self::Unix)
     }
 
-    /// Makes a call if the socket is ready for it. Once the call has returned
-    /// [`io::ErrorKind::WouldBlock`], every later one does, without being made, until the reactor
-    /// has seen the socket ready.
-    #[inline]
-    pub(super) fn try_io<R>(&self, interest: Interest, call: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-        match self {
-            Self::Udp(socket) => socket.try_io(interest, call),
-            Self::Unix(socket) => socket.try_io(interest, call),
-        }
+    /// Forgets that the socket was readable, after a call has found nothing: [`Socket::readable`]
+    /// then waits for the next datagram. The reactor must be that of the calling thread: no other
+    /// thread can then set what is cleared here.
+    pub(super) fn clear_readable(&self) {
+        let found_nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        let _ = match self {
+            Self::Udp(socket) => socket.try_io(Interest::READABLE, found_nothing),
+            Self::Unix(socket) => socket.try_io(Interest::READABLE, found_nothing),
+        };
     }
 
-    /// Sends `bytes` in one call; see [`Socket::try_io`].
+    /// Sends `bytes` in one call. Once it has returned [`io::ErrorKind::WouldBlock`], every later one
+    /// does, without a system call, until the reactor has seen room.
     #[inline]
     pub(super) fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {

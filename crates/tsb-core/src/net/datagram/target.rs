@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::lane::{Lane, SendContext};
+use super::send_queue::{SendContext, SendQueue};
 use super::send_socket::SendSocket;
 use crate::emit::{Operation, Outcome, Target};
 use crate::net::address::Address;
@@ -26,7 +26,7 @@ pub struct DatagramTarget {
     address: Address,
     clock: Arc<dyn Clock>,
     options: EmitOptions,
-    lanes: Vec<Lane>,
+    send_queues: Vec<SendQueue>,
     parker: Parker,
     report: TargetReport,
 }
@@ -55,7 +55,7 @@ impl DatagramTarget {
         // A later target on the same port must have another session number; the clock in
         // microseconds differs.
         let session = (clock.wall().0 / 1_000) as u16;
-        let mut lanes = Vec::with_capacity(sockets);
+        let mut send_queues = Vec::with_capacity(sockets);
         for index in 0..sockets {
             let socket = SendSocket::connect(&parker, address, &options).map_err(|source| NetError::Connect {
                 address: address.clone(),
@@ -66,13 +66,13 @@ impl DatagramTarget {
             report.connections += 1;
             report.granted = socket.granted;
             report.segments = socket.segments as u64;
-            lanes.push(Lane::new(socket, packer, options.datagram_bytes, marks));
+            send_queues.push(SendQueue::new(socket, packer, options.datagram_bytes, marks));
         }
         Ok(Self {
             address: address.clone(),
             clock,
             options,
-            lanes,
+            send_queues,
             parker,
             report,
         })
@@ -91,7 +91,7 @@ impl DatagramTarget {
     /// Sends what is packed, announces the end of the data if the protocol can, and closes the
     /// sockets.
     pub fn finish(mut self) -> TargetReport {
-        self.each_lane(Lane::finish);
+        self.each_lane(SendQueue::finish);
         if self.report.refusals > 0 {
             self.report.keep(NetError::Refused {
                 address: self.address.clone(),
@@ -100,18 +100,18 @@ impl DatagramTarget {
         }
         // IMPORTANT: unclaimed waymarks must stay registered: the listener may not have claimed
         // them yet, and datagrams that it never receives are counted as lost from them.
-        let is_lost = self.lanes.iter().any(Lane::is_over);
+        let is_lost = self.send_queues.iter().any(SendQueue::is_over);
         self.report.closing = if is_lost { Closing::Lost } else { Closing::Unconfirmed };
         self.report.segments = self
-            .lanes
+            .send_queues
             .iter()
-            .map(|lane| lane.socket().segments as u64)
+            .map(|send_queue| send_queue.socket().segments as u64)
             .min()
             .unwrap_or(1);
         self.report
     }
 
-    fn each_lane(&mut self, mut act: impl FnMut(&mut Lane, &mut SendContext<'_>)) {
+    fn each_lane(&mut self, mut act: impl FnMut(&mut SendQueue, &mut SendContext<'_>)) {
         let mut context = SendContext {
             address: &self.address,
             clock: &*self.clock,
@@ -119,17 +119,17 @@ impl DatagramTarget {
             parker: &self.parker,
             report: &mut self.report,
         };
-        for lane in &mut self.lanes {
-            act(lane, &mut context);
+        for send_queue in &mut self.send_queues {
+            act(send_queue, &mut context);
         }
     }
 
-    /// The lane that sends an operation.
+    /// The send queue of an operation.
     #[inline]
     fn lane_of(&self, operation: &Operation<'_>) -> usize {
         let first = u64::from(operation.batch.id(0).0);
         let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        ((mixed * self.lanes.len() as u64) >> 32) as usize
+        ((mixed * self.send_queues.len() as u64) >> 32) as usize
     }
 }
 
@@ -140,14 +140,14 @@ impl Target for DatagramTarget {
             return Outcome::Sent;
         }
         let index = self.lane_of(operation);
-        let lane = &mut self.lanes[index];
-        if lane.is_over() {
+        let send_queue = &mut self.send_queues[index];
+        if send_queue.is_over() {
             self.report.shed_samples += samples;
             return Outcome::Shed;
         }
         self.report.operations += 1;
         self.report.samples += samples;
-        let skipped = lane.skipped();
+        let skipped = send_queue.skipped();
         let mut context = SendContext {
             address: &self.address,
             clock: &*self.clock,
@@ -155,9 +155,9 @@ impl Target for DatagramTarget {
             parker: &self.parker,
             report: &mut self.report,
         };
-        lane.send(operation, &mut context);
-        self.report.skipped_samples += lane.skipped() - skipped;
-        if lane.is_over() {
+        send_queue.send(operation, &mut context);
+        self.report.skipped_samples += send_queue.skipped() - skipped;
+        if send_queue.is_over() {
             Outcome::Unknown
         } else {
             Outcome::Sent
@@ -165,7 +165,7 @@ impl Target for DatagramTarget {
     }
 
     fn idle(&mut self) {
-        self.each_lane(Lane::flush);
+        self.each_lane(SendQueue::flush);
     }
 }
 
@@ -173,7 +173,7 @@ impl fmt::Debug for DatagramTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DatagramTarget")
             .field("address", &self.address)
-            .field("sockets", &self.lanes.len())
+            .field("sockets", &self.send_queues.len())
             .field("report", &self.report)
             .finish_non_exhaustive()
     }

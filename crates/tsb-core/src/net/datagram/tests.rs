@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::emit::{Operation, Outcome, Target};
 use crate::net::tests::hand_over;
 use crate::net::{
-    Address, Closing, EmitOptions, Intake, IntakeSink, ListenOptions, ListenerReport, Mileposts, Registry, TargetReport,
+    Address, Closing, EmitOptions, Intake, IntakeSink, ListenOptions, ListenerTotals, Mileposts, Registry, TargetReport,
 };
 use crate::schedule::Slot;
 use crate::series::{Catalog, SeriesId, SeriesKey};
@@ -62,7 +62,7 @@ impl IntakeSink for TallySink {
 }
 
 /// A listener and all that it needs.
-struct Bed {
+struct Testbed {
     protocol: Protocol,
     catalog: Catalog,
     clock: Arc<dyn Clock>,
@@ -77,7 +77,7 @@ fn catalog(series: usize) -> Catalog {
         .collect()
 }
 
-impl Bed {
+impl Testbed {
     fn new(protocol: Protocol, series: usize, options: ListenOptions) -> Self {
         Self::at(&Address::from(ANY_PORT), protocol, series, options)
     }
@@ -165,14 +165,14 @@ fn big_buffer() -> ListenOptions {
 }
 
 /// Both sides' accounts of what was sent and what came, all of which must agree.
-fn settle(bed: Bed, target: DatagramTarget) -> (TargetReport, ListenerReport) {
+fn settle(testbed: Testbed, target: DatagramTarget) -> (TargetReport, ListenerTotals) {
     let sent = target.finish();
-    let received = bed.listener.stop();
+    let received = testbed.listener.stop();
     let stats = &received.stats;
     let lost = sent.samples - stats.samples - stats.refused - stats.unannounced;
     let lost_datagrams = sent.datagrams - stats.datagrams;
     assert_eq!(stats.missing_datagrams, lost_datagrams, "waymarks: {stats:?}");
-    if bed.protocol == Protocol::Tsb {
+    if testbed.protocol == Protocol::Tsb {
         // Numbers tell nothing of a tail whose end was lost, all five times; waymarks do.
         let heard_the_end = stats.ended_senders > 0;
         let is_known = stats.missing_samples == lost || (!heard_the_end && stats.missing_samples < lost);
@@ -181,7 +181,7 @@ fn settle(bed: Bed, target: DatagramTarget) -> (TargetReport, ListenerReport) {
     let timing = &received.timing;
     let operations = timing.response.count() + timing.lost + timing.unfinished + sent.untimed;
     assert_eq!(operations, sent.operations, "{timing:?}");
-    let mut kept = bed.tally.kept.lock().unwrap();
+    let mut kept = testbed.tally.kept.lock().unwrap();
     kept.sort_unstable();
     kept.dedup();
     assert_eq!(kept.len() as u64, stats.samples, "nothing came twice");
@@ -203,16 +203,16 @@ fn every_sample_arrives_over_every_kind_of_socket() {
                     ingest_threads: threads,
                     ..big_buffer()
                 };
-                let bed = Bed::at(&address, protocol, 1_000, options);
-                let mut target = bed.target(EmitOptions {
+                let testbed = Testbed::at(&address, protocol, 1_000, options);
+                let mut target = testbed.target(EmitOptions {
                     sockets,
                     gso,
                     ..EmitOptions::default()
                 });
                 let case = format!("{protocol} {address} gso {gso}, {sockets} sockets");
-                bed.send(&mut target, 0..20, 54);
-                bed.await_samples(20_000);
-                let (sent, received) = settle(bed, target);
+                testbed.send(&mut target, 0..20, 54);
+                testbed.await_samples(20_000);
+                let (sent, received) = settle(testbed, target);
                 assert_eq!((sent.closing, sent.n_errors), (Closing::Unconfirmed, 0), "{case}");
                 assert_eq!((received.stats.samples, received.timing.lost), (20_000, 0), "{case}");
                 assert_eq!((received.stats.malformed, received.stats.refused), (0, 0), "{case}");
@@ -234,7 +234,7 @@ fn a_loss_is_known_to_the_last_datagram() {
     for protocol in PACKED {
         for (gso, gro) in [(false, false), (true, false), (true, true), (false, true)] {
             let case = format!("{protocol}, gso {gso}, gro {gro}");
-            let bed = Bed::new(
+            let testbed = Testbed::new(
                 protocol,
                 5_000,
                 ListenOptions {
@@ -243,16 +243,16 @@ fn a_loss_is_known_to_the_last_datagram() {
                     ..ListenOptions::default()
                 },
             );
-            let mut target = bed.target(EmitOptions {
+            let mut target = testbed.target(EmitOptions {
                 gso,
                 ..EmitOptions::default()
             });
-            bed.send(&mut target, 0..1, 54);
-            let gate = Arc::clone(&bed.tally.gate);
+            testbed.send(&mut target, 0..1, 54);
+            let gate = Arc::clone(&testbed.tally.gate);
             let closed = gate.lock().unwrap();
-            bed.send(&mut target, 1..6, 54);
+            testbed.send(&mut target, 1..6, 54);
             drop(closed);
-            let (sent, received) = settle(bed, target);
+            let (sent, received) = settle(testbed, target);
             let stats = received.stats;
             let lost = sent.datagrams - stats.datagrams;
             assert!(lost > 50, "{case}: {lost} datagrams lost");
@@ -277,21 +277,21 @@ fn a_sender_of_which_nothing_came_is_missed_as_well() {
             receive_buffer_bytes: Some(4 << 10),
             ..ListenOptions::default()
         };
-        let bed = Bed::new(protocol, 2_000, small);
-        let gate = Arc::clone(&bed.tally.gate);
+        let testbed = Testbed::new(protocol, 2_000, small);
+        let gate = Arc::clone(&testbed.tally.gate);
         let closed = gate.lock().unwrap();
-        let mut loud = bed.target(EmitOptions::default());
-        bed.send(&mut loud, 0..2, 54);
-        while bed.tally.samples.load(Ordering::Relaxed) == 0 {
+        let mut loud = testbed.target(EmitOptions::default());
+        testbed.send(&mut loud, 0..2, 54);
+        while testbed.tally.samples.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }
         // No thread reads any more, and this leaves no room for another datagram.
-        bed.send(&mut loud, 2..6, 54);
-        let mut unheard = bed.target(EmitOptions::default());
-        bed.send(&mut unheard, 6..7, 54);
+        testbed.send(&mut loud, 2..6, 54);
+        let mut unheard = testbed.target(EmitOptions::default());
+        testbed.send(&mut unheard, 6..7, 54);
         let sent = [loud.finish(), unheard.finish()];
         drop(closed);
-        let received = bed.listener.stop();
+        let received = testbed.listener.stop();
         let stats = &received.stats;
         let sum = |of: fn(&TargetReport) -> u64| sent.iter().map(of).sum::<u64>();
         assert_eq!(
@@ -312,23 +312,23 @@ fn a_sender_of_which_nothing_came_is_missed_as_well() {
 #[test]
 fn datagrams_of_every_size_harm_nobody() {
     for protocol in PACKED {
-        let bed = Bed::new(protocol, 200, big_buffer());
-        let mut target = bed.target(EmitOptions::default());
-        bed.send(&mut target, 0..5, 54);
-        let rude = bed.client();
+        let testbed = Testbed::new(protocol, 200, big_buffer());
+        let mut target = testbed.target(EmitOptions::default());
+        testbed.send(&mut target, 0..5, 54);
+        let rude = testbed.client();
         let garbage: Vec<u8> = (0..65_507u32).map(|at| (at * 7 % 253) as u8 + 1).collect();
         let mut sent = 0;
         for size in (0..2_000).chain((2_000..65_507).step_by(61)).chain([65_506, 65_507]) {
             assert_eq!(rude.send(&garbage[..size]).unwrap(), size);
             sent += 1;
             if sent % 32 == 0 {
-                await_datagrams(&bed, sent);
+                await_datagrams(&testbed, sent);
             }
         }
-        bed.send(&mut target, 5..10, 54);
-        await_datagrams(&bed, sent);
+        testbed.send(&mut target, 5..10, 54);
+        await_datagrams(&testbed, sent);
         let report = target.finish();
-        let stats = bed.listener.stop().stats;
+        let stats = testbed.listener.stop().stats;
         assert_eq!(stats.datagrams, sent + report.datagrams, "{protocol}");
         assert_eq!((stats.samples, stats.empty_datagrams), (2_000, 1), "{protocol}");
         assert!(stats.malformed >= sent - 1, "{protocol}: {}", stats.malformed);
@@ -338,11 +338,11 @@ fn datagrams_of_every_size_harm_nobody() {
 }
 
 /// Waits until at least `count` datagrams have arrived.
-fn await_datagrams(bed: &Bed, count: u64) {
-    let until = bed.clock.now() + 30_000_000_000;
-    while bed.listener.stats().datagrams < count {
-        assert!(bed.clock.now() < until, "{:?}", bed.listener.stats());
-        bed.clock.wait_until(bed.clock.now() + 200_000);
+fn await_datagrams(testbed: &Testbed, count: u64) {
+    let until = testbed.clock.now() + 30_000_000_000;
+    while testbed.listener.stats().datagrams < count {
+        assert!(testbed.clock.now() < until, "{:?}", testbed.listener.stats());
+        testbed.clock.wait_until(testbed.clock.now() + 200_000);
     }
 }
 
@@ -354,22 +354,22 @@ fn senders_beyond_the_limit_are_heard_and_others_forgotten() {
             max_connections: 50,
             ..big_buffer()
         };
-        let bed = Bed::new(protocol, 200, options);
-        let mut target = bed.target(EmitOptions::default());
-        bed.send(&mut target, 0..5, 54);
-        bed.await_samples(1_000);
+        let testbed = Testbed::new(protocol, 200, options);
+        let mut target = testbed.target(EmitOptions::default());
+        testbed.send(&mut target, 0..5, 54);
+        testbed.await_samples(1_000);
         for round in 1..=3_000 {
-            bed.client().send(b"x 1 1\n").unwrap();
+            testbed.client().send(b"x 1 1\n").unwrap();
             if round % 100 == 0 {
-                await_datagrams(&bed, round);
+                await_datagrams(&testbed, round);
             }
         }
-        bed.send(&mut target, 5..10, 54);
-        bed.await_samples(2_000);
-        let stats = bed.listener.stats();
+        testbed.send(&mut target, 5..10, 54);
+        testbed.await_samples(2_000);
+        let stats = testbed.listener.stats();
         assert!(stats.open_connections <= 50, "{protocol}: {}", stats.open_connections);
         target.finish();
-        let stats = bed.listener.stop().stats;
+        let stats = testbed.listener.stop().stats;
         // What nobody knows is refused or malformed, and that is in the ledger.
         assert_eq!(
             (stats.samples, stats.received()),
@@ -387,36 +387,36 @@ fn senders_beyond_the_limit_are_heard_and_others_forgotten() {
 
 #[test]
 fn a_flood_of_names_is_stopped_and_the_known_go_on() {
-    let bed = Bed::new(Protocol::Graphite, 200, big_buffer());
-    let mut target = bed.target(EmitOptions::default());
-    bed.send(&mut target, 0..5, 54);
-    let rude = bed.client();
+    let testbed = Testbed::new(Protocol::Graphite, 200, big_buffer());
+    let mut target = testbed.target(EmitOptions::default());
+    testbed.send(&mut target, 0..5, 54);
+    let rude = testbed.client();
     for round in 0..2_000u64 {
         let lines: Vec<String> = (0..40).map(|name| format!("flood.{round}.{name} 1 1\n")).collect();
         rude.send(lines.concat().as_bytes()).unwrap();
         if round % 50 == 0 {
-            await_datagrams(&bed, round);
+            await_datagrams(&testbed, round);
         }
     }
-    bed.send(&mut target, 5..10, 54);
-    bed.await_samples(2_000);
+    testbed.send(&mut target, 5..10, 54);
+    testbed.await_samples(2_000);
     target.finish();
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.samples, stats.refused, stats.malformed), (2_000, 80_000, 0));
 }
 
 #[test]
 fn a_line_needs_no_line_feed_at_the_end_of_its_datagram() {
-    let bed = Bed::new(Protocol::Graphite, 3, big_buffer());
-    let client = bed.client();
+    let testbed = Testbed::new(Protocol::Graphite, 3, big_buffer());
+    let client = testbed.client();
     client.send(b"host00000.load 10000 1").unwrap();
     client
         .send(b"host00001.load 10001 1\nhost00002.load 20001 1\r")
         .unwrap();
     client.send(b"host00001.load oops 1\nhost00000.load").unwrap();
-    bed.await_samples(3);
-    await_datagrams(&bed, 3);
-    let stats = bed.listener.stop().stats;
+    testbed.await_samples(3);
+    await_datagrams(&testbed, 3);
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.samples, stats.malformed, stats.fatal_closes), (3, 2, 0));
 }
 

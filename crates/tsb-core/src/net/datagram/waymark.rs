@@ -37,7 +37,7 @@ fn mix(mut hash: u64, bytes: &[u8]) -> u64 {
 
 /// The emitter's end of the queue of marks.
 #[derive(Debug)]
-pub(in crate::net) struct Marks {
+pub(in crate::net) struct WaymarkSender {
     mileposts: Producer<Milepost>,
     laid: Producer<u64>,
     capacity: usize,
@@ -48,7 +48,7 @@ pub(in crate::net) struct Marks {
     is_lost: bool,
 }
 
-impl Marks {
+impl WaymarkSender {
     pub(in crate::net) fn new(mileposts: Producer<Milepost>, marks: Producer<u64>, capacity: usize) -> Self {
         Self {
             mileposts,
@@ -86,7 +86,7 @@ impl Marks {
 
 /// The listener's end of the queue of marks.
 #[derive(Debug)]
-pub(in crate::net) struct Track {
+pub(in crate::net) struct WaymarkReceiver {
     mileposts: Consumer<Milepost>,
     marks: Consumer<u64>,
     /// Number of marks passed so far.
@@ -101,7 +101,7 @@ pub(in crate::net) struct Track {
 /// Initial capacity for reads that are not applied yet; it grows when more are applied together.
 const READS: usize = 32;
 
-impl Track {
+impl WaymarkReceiver {
     pub(in crate::net) fn new(mileposts: Consumer<Milepost>, marks: Consumer<u64>) -> Self {
         Self {
             mileposts,
@@ -200,10 +200,13 @@ mod tests {
 
     use super::*;
 
-    fn pair(capacity: usize) -> (Marks, Track) {
+    fn pair(capacity: usize) -> (WaymarkSender, WaymarkReceiver) {
         let (mileposts, laid) = RingBuffer::new(capacity);
         let (marks, marked) = RingBuffer::new(capacity);
-        (Marks::new(mileposts, marks, capacity), Track::new(laid, marked))
+        (
+            WaymarkSender::new(mileposts, marks, capacity),
+            WaymarkReceiver::new(laid, marked),
+        )
     }
 
     fn operation(end: u64) -> Milepost {
@@ -220,7 +223,7 @@ mod tests {
 
     #[test]
     fn marks_of_what_was_dropped_do_not_hold_up_the_next() {
-        let (mut marks, mut track) = pair(64);
+        let (mut marks, mut waymark_receiver) = pair(64);
         let mut timing = Timing::new();
         let datagram = |index: u64| [index.to_le_bytes(); 20].concat();
         let (mut sent, mut lost) = (0, 0);
@@ -230,7 +233,7 @@ mod tests {
             marks.mark(&datagram(index));
             sent += marks.marked() - before;
             if [20, 99].contains(&(index % 100)) {
-                lost += track.arrive(&datagram(index));
+                lost += waymark_receiver.arrive(&datagram(index));
             }
         }
         assert_eq!((sent, sent - lost), (200 * (21 + 64), 200));
@@ -238,15 +241,15 @@ mod tests {
         let before = marks.marked();
         for index in 20_000..20_100 {
             marks.mark(&datagram(index));
-            assert_eq!(track.arrive(&datagram(index)), 0);
+            assert_eq!(waymark_receiver.arrive(&datagram(index)), 0);
         }
         assert_eq!(marks.marked() - before, 100);
-        assert_eq!(track.abandon(&mut timing), 0);
+        assert_eq!(waymark_receiver.abandon(&mut timing), 0);
     }
 
     #[test]
     fn an_operation_is_timed_if_all_its_datagrams_came() {
-        let (mut marks, mut track) = pair(64);
+        let (mut marks, mut waymark_receiver) = pair(64);
         let datagrams: Vec<Vec<u8>> = (0..10u8).map(|index| vec![index; 100]).collect();
         // Operations in datagrams 0..2, 1..3, 3..4, 4..8, 8..10; datagrams 2 and 6 are lost.
         for (from, end) in [(0, 2), (1, 3), (3, 4), (4, 8), (8, 10)] {
@@ -260,20 +263,20 @@ mod tests {
         let mut lost = 0;
         for (index, datagram) in datagrams.iter().enumerate() {
             if index != 2 && index != 6 {
-                lost += track.arrive(datagram);
-                track.read_by(200 + index as u64 * 100);
+                lost += waymark_receiver.arrive(datagram);
+                waymark_receiver.read_by(200 + index as u64 * 100);
             }
         }
-        assert_eq!(track.arrive(&datagrams[1]), 0, "doubled");
-        assert_eq!(track.arrive(b"of another"), 0);
-        track.pass(&mut timing, 1_000);
+        assert_eq!(waymark_receiver.arrive(&datagrams[1]), 0, "doubled");
+        assert_eq!(waymark_receiver.arrive(b"of another"), 0);
+        waymark_receiver.pass(&mut timing, 1_000);
         assert_eq!((lost, timing.response.count(), timing.lost), (2, 3, 2));
         assert_eq!(timing.named, [(7, 3), (7, 8)]);
         // Their last datagrams were read at 300, 500 and 1,100; what is read late is not timed
         // as read after it was applied.
         assert_eq!((timing.delivery.min(), timing.delivery.max()), (Some(190), Some(890)));
         assert_eq!((timing.service.min(), timing.service.max()), (Some(0), Some(700)));
-        assert_eq!(track.abandon(&mut timing), 0);
+        assert_eq!(waymark_receiver.abandon(&mut timing), 0);
     }
 
     #[test]
@@ -299,22 +302,22 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_not_timed_and_does_not_confuse_the_rest() {
-        let (mut marks, mut track) = pair(4);
+        let (mut marks, mut waymark_receiver) = pair(4);
         let datagrams: Vec<Vec<u8>> = (0..20u8).map(|index| vec![index; 100]).collect();
         let mut timing = Timing::new();
         datagrams[..8].iter().for_each(|datagram| marks.mark(datagram));
         assert!(!marks.lay(0, operation(1)));
         for datagram in &datagrams[..8] {
-            assert_eq!(track.arrive(datagram), 0);
+            assert_eq!(waymark_receiver.arrive(datagram), 0);
         }
         marks.mark(&datagrams[8]);
         assert!(marks.lay(4, operation(5)));
-        assert_eq!(track.arrive(&datagrams[8]), 0);
-        track.pass(&mut timing, 1_000);
+        assert_eq!(waymark_receiver.arrive(&datagrams[8]), 0);
+        waymark_receiver.pass(&mut timing, 1_000);
         assert_eq!((timing.response.count(), timing.lost), (1, 0));
         marks.mark(&datagrams[9]);
         assert!(marks.lay(5, operation(6)));
-        assert_eq!(track.abandon(&mut timing), 1);
+        assert_eq!(waymark_receiver.abandon(&mut timing), 1);
         assert_eq!(timing.unfinished, 1);
     }
 }

@@ -99,7 +99,7 @@ pub(super) type Arrived = BTreeMap<u32, Vec<(u32, f64)>>;
 
 /// Where samples go in the tests.
 #[derive(Clone, Debug)]
-pub(super) struct Inlet {
+pub(super) struct TestIngest {
     /// Everything that was applied.
     pub(super) arrived: Arc<Mutex<Arrived>>,
     /// Says how many samples each apply brought.
@@ -110,16 +110,16 @@ pub(super) struct Inlet {
     pub(super) registry: Arc<Registry>,
 }
 
-impl Inlet {
+impl TestIngest {
     pub(super) fn new() -> (Self, mpsc::Receiver<usize>) {
         let (events, seen) = mpsc::sync_channel(1 << 16);
-        let inlet = Self {
+        let test_ingest = Self {
             arrived: Arc::default(),
             events,
             gate: Arc::default(),
             registry: Arc::new(Registry::new(MAX_SERIES, |_, _| Ok::<(), String>(()))),
         };
-        (inlet, seen)
+        (test_ingest, seen)
     }
 
     /// An `Ingest` of whatever the decoders that `make` makes understand.
@@ -127,11 +127,11 @@ impl Inlet {
     where
         M: Fn() -> Box<dyn Decoder> + Send + Sync,
     {
-        let inlet = Mutex::new(self.clone());
+        let test_ingest = Mutex::new(self.clone());
         move |_: &Address| Intake {
             decoder: make(),
             sink: Box::new(FixedSink {
-                inlet: inlet.lock().unwrap().clone(),
+                test_ingest: test_ingest.lock().unwrap().clone(),
                 pending: Vec::new(),
             }),
         }
@@ -140,13 +140,13 @@ impl Inlet {
 
 #[derive(Debug)]
 struct FixedSink {
-    inlet: Inlet,
+    test_ingest: TestIngest,
     pending: Vec<(u32, u32, f64)>,
 }
 
 impl Sink for FixedSink {
     fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
-        self.inlet.registry.resolve(key)
+        self.test_ingest.registry.resolve(key)
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
@@ -166,14 +166,14 @@ impl Sink for FixedSink {
 impl IntakeSink for FixedSink {
     fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
         let count = self.pending.len();
-        let _open = self.inlet.gate.lock().unwrap();
-        let mut arrived = self.inlet.arrived.lock().unwrap();
+        let _open = self.test_ingest.gate.lock().unwrap();
+        let mut arrived = self.test_ingest.arrived.lock().unwrap();
         for (id, second, value) in self.pending.drain(..) {
             arrived.entry(id).or_default().push((second, value));
         }
         drop(arrived);
         // The test may be over.
-        let _ = self.inlet.events.send(count);
+        let _ = self.test_ingest.events.send(count);
         Ok(0)
     }
 }

@@ -10,49 +10,49 @@ use crate::series::{Catalog, SeriesKey};
 use crate::time::ManualClock;
 use crate::wire::{self, Fatal, Next, Protocol, Sink};
 
-fn graphite(options: ListenOptions) -> Bed {
+fn graphite(options: ListenOptions) -> Testbed {
     let make = || Protocol::Graphite.decoder(Arc::new(MonotonicClock::new()));
-    Bed::decoding(ANY_PORT, options, make)
+    Testbed::decoding(ANY_PORT, options, make)
 }
 
 /// A client that behaves, whatever the others do.
-fn good(bed: &Bed) -> StreamTarget {
+fn good(testbed: &Testbed) -> StreamTarget {
     let keys = (0..100).map(|index| SeriesKey::new(format!("host{index:05}.load")));
     let catalog: Catalog = keys.collect();
     let encoder = move || Protocol::Graphite.encoder(&catalog).unwrap();
-    let mileposts = Some(Arc::clone(&bed.mileposts));
-    let (address, clock) = (bed.listener.address(), Arc::clone(&bed.clock));
+    let mileposts = Some(Arc::clone(&testbed.mileposts));
+    let (address, clock) = (testbed.listener.address(), Arc::clone(&testbed.clock));
     StreamTarget::connect(address, EmitOptions::default(), encoder, clock, mileposts).unwrap()
 }
 
 #[test]
 fn a_line_of_a_gigabyte_is_cut_off_early() {
-    let bed = graphite(ListenOptions::default());
-    let target = good(&bed);
-    let mut client = bed.client();
+    let testbed = graphite(ListenOptions::default());
+    let target = good(&testbed);
+    let mut client = testbed.client();
     let piece = vec![b'x'; 1 << 20];
     // It is closed long before the end, and then nothing more is taken.
     let sent = (0..1 << 10).take_while(|_| client.write_all(&piece).is_ok()).count();
     assert!(sent < 64, "{sent} MiB were taken");
-    let report = send_ticks(target, &*bed.clock, 0, 100, 20);
+    let report = send_ticks(target, &*testbed.clock, 0, 100, 20);
     assert_eq!(report.closing, Closing::Confirmed);
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.samples, stats.fatal_closes, stats.malformed), (2_000, 1, 1));
     assert!(stats.bytes < 4 << 20, "{} bytes were read", stats.bytes);
 }
 
 #[test]
 fn half_a_line_and_silence_ends_after_the_idle_time() {
-    let bed = graphite(ListenOptions {
+    let testbed = graphite(ListenOptions {
         idle_timeout: Some(Duration::from_millis(300)),
         ..ListenOptions::default()
     });
-    let mut half = bed.client();
+    let mut half = testbed.client();
     half.write_all(b"half.a.line 1").unwrap();
     assert!(is_closed(&mut half));
-    let report = send_ticks(good(&bed), &*bed.clock, 0, 100, 20);
+    let report = send_ticks(good(&testbed), &*testbed.clock, 0, 100, 20);
     assert_eq!(report.closing, Closing::Confirmed);
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.samples, stats.idle_closes, stats.malformed), (2_000, 1, 1));
 }
 
@@ -77,28 +77,28 @@ fn idle_clients_make_room_for_others() {
         ..ListenOptions::default()
     };
     let make = || Box::new(FixedDecoder::default()) as Box<dyn Decoder>;
-    let bed = Bed::in_time(
+    let testbed = Testbed::in_time(
         &Address::from(ANY_PORT),
         options,
         make,
         Arc::clone(&clock) as Arc<dyn Clock>,
     );
-    let mut idle: Vec<TcpStream> = (0..8).map(|_| bed.client()).collect();
+    let mut idle: Vec<TcpStream> = (0..8).map(|_| testbed.client()).collect();
     for (index, client) in idle.iter_mut().enumerate() {
         client.write_all(&record(index as u32, 0, 1.0)).unwrap();
     }
-    bed.await_samples(8);
+    testbed.await_samples(8);
     assert!(
-        is_closed(&mut bed.client()),
+        is_closed(&mut testbed.client()),
         "there is no room, and nobody has been idle for long"
     );
     assert!(
         idle.iter_mut()
             .all(|client| is_closed_after(client, &clock, ROOM_AFTER))
     );
-    bed.client().write_all(&record(9, 0, 1.0)).unwrap();
-    bed.await_samples(1);
-    let stats = bed.listener.stop().stats;
+    testbed.client().write_all(&record(9, 0, 1.0)).unwrap();
+    testbed.await_samples(1);
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.idle_closes, stats.refused_connections, stats.samples), (8, 1, 9));
 }
 
@@ -108,12 +108,12 @@ fn silence_ends_after_ten_minutes_by_default() {
     let clock = Arc::new(ManualClock::new());
     let make = || Box::new(FixedDecoder::default()) as Box<dyn Decoder>;
     let told = Arc::clone(&clock) as Arc<dyn Clock>;
-    let bed = Bed::in_time(&Address::from(ANY_PORT), ListenOptions::default(), make, told);
-    let mut silent = bed.client();
+    let testbed = Testbed::in_time(&Address::from(ANY_PORT), ListenOptions::default(), make, told);
+    let mut silent = testbed.client();
     silent.write_all(&record(1, 0, 1.0)).unwrap();
-    bed.await_samples(1);
+    testbed.await_samples(1);
     assert!(is_closed_after(&mut silent, &clock, Duration::from_mins(10)));
-    assert_eq!(bed.listener.stop().stats.idle_closes, 1);
+    assert_eq!(testbed.listener.stop().stats.idle_closes, 1);
 }
 
 /// Issue 15: a socket left by a kill kept the next listener from starting.
@@ -124,13 +124,13 @@ fn a_socket_that_nobody_listens_on_is_replaced_and_nothing_else_is() {
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "the standard library leaves it, as a kill does");
     let make = || Box::new(FixedDecoder::default()) as Box<dyn Decoder>;
-    let bed = Bed::over(&Address::Unix(path.clone()), ListenOptions::default(), make);
+    let testbed = Testbed::over(&Address::Unix(path.clone()), ListenOptions::default(), make);
     let why = |path: &std::path::Path| {
-        let refused = Bed::bind(&Address::Unix(path.to_owned()), ListenOptions::default()).unwrap_err();
+        let refused = Testbed::bind(&Address::Unix(path.to_owned()), ListenOptions::default()).unwrap_err();
         std::error::Error::source(&refused).unwrap().to_string()
     };
     assert_eq!(why(&path), "another process listens on this socket");
-    drop(bed);
+    drop(testbed);
     let file = folder.path().join("file");
     std::fs::write(&file, "kept").unwrap();
     assert_eq!(why(&file), "the path exists and is no socket");
@@ -140,36 +140,36 @@ fn a_socket_that_nobody_listens_on_is_replaced_and_nothing_else_is() {
 #[test]
 fn ten_thousand_connections_are_refused_beyond_the_limit() {
     const CONNECTIONS: usize = 10_000;
-    let bed = graphite(ListenOptions {
+    let testbed = graphite(ListenOptions {
         max_connections: 100,
         ..ListenOptions::default()
     });
-    let mut target = good(&bed);
+    let mut target = good(&testbed);
     let values = [1.0; 100];
     let mut send = |second| {
         let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), &values);
-        let due = bed.clock.now();
+        let due = testbed.clock.now();
         hand_over(&mut target, batch, due);
         target.idle();
     };
     send(0);
-    bed.await_samples(100);
+    testbed.await_samples(100);
     // As many at a time as a machine with few descriptors can hold.
     let mut held = VecDeque::new();
     for index in 0..CONNECTIONS {
-        held.push_back(bed.client());
+        held.push_back(testbed.client());
         if held.len() > 300 {
             held.pop_front();
         }
         if index % 1_000 == 0 {
-            assert!(bed.listener.stats().open_connections <= 100);
+            assert!(testbed.listener.stats().open_connections <= 100);
             send(1 + index as i64 / 1_000);
         }
     }
     let report = target.finish();
     assert_eq!(report.closing, Closing::Confirmed);
     drop(held);
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!(stats.connections + stats.refused_connections, CONNECTIONS as u64 + 1);
     assert!(stats.refused_connections > 5_000, "{stats:?}");
     assert_eq!((stats.samples, stats.open_connections), (1_100, 0));
@@ -179,28 +179,28 @@ fn ten_thousand_connections_are_refused_beyond_the_limit() {
 fn connections_over_unix_sockets_are_as_good_as_over_tcp() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ingest.sock");
-    let bed = Bed::over(&Address::Unix(path.clone()), ListenOptions::default(), || {
+    let testbed = Testbed::over(&Address::Unix(path.clone()), ListenOptions::default(), || {
         Box::new(FixedDecoder::default())
     });
     let (count, ticks) = (300, 100);
     let reports: Vec<TargetReport> = thread::scope(|scope| {
         let emitters: Vec<_> = (0..3)
             .map(|worker| {
-                let target = bed.target(EmitOptions::default());
-                let clock = &*bed.clock;
+                let target = testbed.target(EmitOptions::default());
+                let clock = &*testbed.clock;
                 scope.spawn(move || send_ticks(target, clock, worker * 1_000, count, ticks))
             })
             .collect();
         emitters.into_iter().map(|emitter| emitter.join().unwrap()).collect()
     });
     assert!(reports.iter().all(|report| report.closing == Closing::Confirmed));
-    let taken = Bed::bind(&Address::Unix(path.clone()), ListenOptions::default());
+    let taken = Testbed::bind(&Address::Unix(path.clone()), ListenOptions::default());
     assert!(matches!(taken, Err(NetError::Bind { .. })), "the path is in use");
-    let received = bed.listener.stop();
+    let received = testbed.listener.stop();
     assert_eq!(received.stats.samples, 3 * count as u64 * u64::from(ticks));
     assert_eq!(received.timing.response.count(), 3 * u64::from(ticks));
     for worker in 0..3 {
-        assert_ticks(&bed.inlet, worker * 1_000, count, ticks);
+        assert_ticks(&testbed.test_ingest, worker * 1_000, count, ticks);
     }
     assert!(!path.exists(), "the file is removed");
 }
@@ -254,14 +254,14 @@ fn work_elsewhere_holds_up_its_own_connection_only() {
             Box::new(FixedDecoder::default())
         }
     };
-    let bed = Bed::decoding(ANY_PORT, ListenOptions::default(), make);
-    let mut waiting = bed.client();
+    let testbed = Testbed::decoding(ANY_PORT, ListenOptions::default(), make);
+    let mut waiting = testbed.client();
     waiting.write_all(b"work").unwrap();
-    while bed.listener.stats().bytes < 4 {
+    while testbed.listener.stats().bytes < 4 {
         thread::yield_now();
     }
-    bed.client().write_all(&record(1, 0, 1.0)).unwrap();
-    while bed.inlet.arrived.lock().unwrap().is_empty() {
+    testbed.client().write_all(&record(1, 0, 1.0)).unwrap();
+    while testbed.test_ingest.arrived.lock().unwrap().is_empty() {
         thread::yield_now();
     }
     busy.is_done.store(true, Ordering::Release);

@@ -17,22 +17,22 @@ fn streams() -> impl Iterator<Item = Protocol> {
     })
 }
 
-fn bed(protocol: Protocol) -> Bed {
+fn testbed(protocol: Protocol) -> Testbed {
     let make = move || protocol.decoder(Arc::new(ManualClock::new()));
-    Bed::decoding(ANY_PORT, ListenOptions::default(), make)
+    Testbed::decoding(ANY_PORT, ListenOptions::default(), make)
 }
 
-fn target(bed: &Bed, protocol: Protocol, series: usize) -> StreamTarget {
+fn target(testbed: &Testbed, protocol: Protocol, series: usize) -> StreamTarget {
     let keys = (0..series).map(|index| SeriesKey::new(format!("host{index:05}.load")));
     let catalog: Catalog = keys.collect();
     let encoder = move || protocol.encoder(&catalog).unwrap();
-    let mileposts = Some(Arc::clone(&bed.mileposts));
+    let mileposts = Some(Arc::clone(&testbed.mileposts));
     let options = EmitOptions::default();
     StreamTarget::connect(
-        bed.listener.address(),
+        testbed.listener.address(),
         options,
         encoder,
-        Arc::clone(&bed.clock),
+        Arc::clone(&testbed.clock),
         mileposts,
     )
     .unwrap()
@@ -41,44 +41,44 @@ fn target(bed: &Bed, protocol: Protocol, series: usize) -> StreamTarget {
 #[test]
 fn every_protocol_carries_every_sample_and_times_every_operation() {
     for protocol in streams() {
-        let bed = bed(protocol);
+        let testbed = testbed(protocol);
         // Whole ticks are encoded in pieces; these are cut in the middle of one.
         let (count, ticks) = (900, 60);
-        let report = send_ticks(target(&bed, protocol, count), &*bed.clock, 0, count, ticks);
+        let report = send_ticks(target(&testbed, protocol, count), &*testbed.clock, 0, count, ticks);
         assert_eq!((report.closing, report.skipped_samples), (Closing::Confirmed, 0));
-        let received = bed.listener.stop();
+        let received = testbed.listener.stop();
         assert_eq!(received.stats.samples, count as u64 * u64::from(ticks), "{protocol}");
         assert_eq!(received.timing.response.count(), u64::from(ticks), "{protocol}");
         assert_eq!((received.stats.missing_frames, received.stats.undecoded_bytes), (0, 0));
         // Names were met in id order, so the listener's ids are the emitter's.
-        assert_ticks(&bed.inlet, 0, count, ticks);
+        assert_ticks(&testbed.test_ingest, 0, count, ticks);
     }
 }
 
 #[test]
 fn a_flood_of_names_is_stopped_and_counted_and_the_known_go_on() {
     for protocol in streams() {
-        let bed = bed(protocol);
+        let testbed = testbed(protocol);
         let (count, ticks) = (5_000, 3);
-        let report = send_ticks(target(&bed, protocol, count), &*bed.clock, 0, count, ticks);
+        let report = send_ticks(target(&testbed, protocol, count), &*testbed.clock, 0, count, ticks);
         assert_eq!(report.closing, Closing::Confirmed, "{protocol}");
-        let stats = bed.listener.stop().stats;
+        let stats = testbed.listener.stop().stats;
         let (admitted, refused) = (fixed::MAX_SERIES as u64 * 3, (count - fixed::MAX_SERIES) as u64 * 3);
         assert_eq!((stats.samples, stats.refused), (admitted, refused), "{protocol}");
-        assert_eq!(bed.inlet.registry.len(), fixed::MAX_SERIES);
-        assert_ticks(&bed.inlet, 0, fixed::MAX_SERIES, ticks);
+        assert_eq!(testbed.test_ingest.registry.len(), fixed::MAX_SERIES);
+        assert_ticks(&testbed.test_ingest, 0, fixed::MAX_SERIES, ticks);
     }
 }
 
 #[test]
 fn silent_connections_in_hundreds_harm_nobody() {
-    let bed = bed(Protocol::Graphite);
-    let silent: Vec<TcpStream> = (0..200).map(|_| bed.client()).collect();
-    let mut half = bed.client();
+    let testbed = testbed(Protocol::Graphite);
+    let silent: Vec<TcpStream> = (0..200).map(|_| testbed.client()).collect();
+    let mut half = testbed.client();
     half.write_all(b"half.a.line 1").unwrap();
-    let report = send_ticks(target(&bed, Protocol::Graphite, 100), &*bed.clock, 0, 100, 20);
+    let report = send_ticks(target(&testbed, Protocol::Graphite, 100), &*testbed.clock, 0, 100, 20);
     assert_eq!(report.closing, Closing::Confirmed);
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!(
         (stats.samples, stats.connections, stats.cut_connections),
         (2_000, 202, 201)
@@ -98,17 +98,17 @@ proptest! {
         is_text_first in any::<bool>(),
     ) {
         for protocol in streams() {
-            let bed = bed(protocol);
-            let mut client = bed.client();
+            let testbed = testbed(protocol);
+            let mut client = testbed.client();
             let mut garbage = pieces.concat();
             let at = if is_text_first { 0 } else { garbage.len() };
             garbage.splice(at..at, text.bytes());
             // It may be closed in the middle of this.
             let is_taken = client.write_all(&garbage).is_ok();
             drop(client);
-            let report = send_ticks(target(&bed, protocol, 10), &*bed.clock, 0, 10, 5);
+            let report = send_ticks(target(&testbed, protocol, 10), &*testbed.clock, 0, 10, 5);
             prop_assert_eq!(report.closing, Closing::Confirmed);
-            let stats = bed.listener.stop().stats;
+            let stats = testbed.listener.stop().stats;
             prop_assert_eq!(stats.connections, 2);
             prop_assert_eq!(stats.panicked_connections, 0);
             prop_assert!(stats.samples >= 50);

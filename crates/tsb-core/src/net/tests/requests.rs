@@ -5,25 +5,25 @@ use crate::series::{Catalog, SeriesKey};
 use crate::wire::Protocol;
 use crate::wire::http::Client;
 
-fn bed(protocol: Protocol, options: ListenOptions) -> Bed {
+fn testbed(protocol: Protocol, options: ListenOptions) -> Testbed {
     let decoders = Decoders::new(protocol, Carrier::Requests);
-    Bed::decoding(ANY_PORT, options, move || {
+    Testbed::decoding(ANY_PORT, options, move || {
         decoders.make(Arc::new(MonotonicClock::new()))
     })
 }
 
-fn target(bed: &Bed, protocol: Protocol, series: usize, options: EmitOptions) -> HttpTarget {
+fn target(testbed: &Testbed, protocol: Protocol, series: usize, options: EmitOptions) -> HttpTarget {
     let client = Client::new(protocol, "localhost", "d").unwrap();
-    target_of(bed, client, protocol, series, options)
+    target_of(testbed, client, protocol, series, options)
 }
 
-fn target_of(bed: &Bed, client: Client, protocol: Protocol, series: usize, options: EmitOptions) -> HttpTarget {
+fn target_of(testbed: &Testbed, client: Client, protocol: Protocol, series: usize, options: EmitOptions) -> HttpTarget {
     let catalog: Catalog = (0..series)
         .map(|index| SeriesKey::new(format!("host{index:05}.load")))
         .collect();
     let encoder = protocol.encoder(&catalog).unwrap();
-    let address = bed.listener.address();
-    HttpTarget::connect(address, options, client, encoder, Arc::clone(&bed.clock)).unwrap()
+    let address = testbed.listener.address();
+    HttpTarget::connect(address, options, client, encoder, Arc::clone(&testbed.clock)).unwrap()
 }
 
 fn send(target: &mut HttpTarget, second: i64, values: &[f64]) -> Outcome {
@@ -42,11 +42,11 @@ fn every_request_is_confirmed_and_every_sample_arrives() {
         .iter()
         .flat_map(|protocol| [(*protocol, false), (*protocol, true)]);
     for (protocol, is_gzip) in ways {
-        let bed = bed(protocol, ListenOptions::default());
+        let testbed = testbed(protocol, ListenOptions::default());
         let (count, ticks) = (900, 20);
         let client = Client::new(protocol, "localhost", "d").unwrap();
         let client = if is_gzip { client.with_gzip() } else { client };
-        let mut target = target_of(&bed, client, protocol, count, EmitOptions::default());
+        let mut target = target_of(&testbed, client, protocol, count, EmitOptions::default());
         for tick in 0..ticks {
             let outcome = send(&mut target, i64::from(tick), &values(0, tick, count));
             let expected = Outcome::Done {
@@ -57,26 +57,26 @@ fn every_request_is_confirmed_and_every_sample_arrives() {
         }
         let report = target.finish();
         assert_eq!((report.connections, report.n_errors), (1, 0), "{:?}", report.errors);
-        let stats = bed.listener.stop().stats;
+        let stats = testbed.listener.stop().stats;
         assert_eq!(stats.samples, count as u64 * u64::from(ticks), "{protocol}");
         assert_eq!((stats.malformed, stats.undecoded_bytes, stats.fatal_closes), (0, 0, 0));
         assert_eq!(stats.bytes, report.written_bytes);
-        assert_ticks(&bed.inlet, 0, count, ticks);
+        assert_ticks(&testbed.test_ingest, 0, count, ticks);
     }
 }
 
 #[test]
 fn names_beyond_the_limit_are_refused_in_the_answer() {
-    let bed = bed(Protocol::Influx, ListenOptions::default());
+    let testbed = testbed(Protocol::Influx, ListenOptions::default());
     let count = fixed::MAX_SERIES + 100;
-    let mut target = target(&bed, Protocol::Influx, count, EmitOptions::default());
+    let mut target = target(&testbed, Protocol::Influx, count, EmitOptions::default());
     let outcome = send(&mut target, 1, &values(0, 1, count));
     let expected = Outcome::Done {
         accepted: fixed::MAX_SERIES as u32,
         rejected: 100,
     };
     assert_eq!(outcome, expected);
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.samples, stats.refused), (fixed::MAX_SERIES as u64, 100));
 }
 
@@ -136,20 +136,20 @@ fn a_lost_connection_is_unknown_and_then_sheds_or_connects_anew() {
 
 #[test]
 fn a_peer_that_never_reads_its_answers_is_not_read_either() {
-    let bed = bed(Protocol::Influx, ListenOptions::default());
-    let mut mute = bed.client();
+    let testbed = testbed(Protocol::Influx, ListenOptions::default());
+    let mut mute = testbed.client();
     mute.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let asked = b"GET /nowhere HTTP/1.1\r\n\r\n".repeat(1_000);
     // Its answers fill the socket's buffers, then ours, and then nothing more is taken.
     let taken = (0..10_000).take_while(|_| mute.write_all(&asked).is_ok()).count();
     assert!(taken < 9_999, "{taken}");
-    let mut target = target(&bed, Protocol::Influx, 10, EmitOptions::default());
+    let mut target = target(&testbed, Protocol::Influx, 10, EmitOptions::default());
     assert!(matches!(
         send(&mut target, 1, &values(0, 1, 10)),
         Outcome::Done { accepted: 10, .. }
     ));
     target.finish();
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert_eq!((stats.samples, stats.panicked_connections), (10, 0));
     assert!(stats.untaken_answer_bytes < 256 << 10, "{stats:?}");
 }
@@ -157,8 +157,8 @@ fn a_peer_that_never_reads_its_answers_is_not_read_either() {
 #[test]
 fn opentsdb_tells_its_errors_and_forgets_them_where_nobody_listens() {
     let make = || Protocol::Opentsdb.decoder(Arc::new(MonotonicClock::new()));
-    let bed = Bed::decoding(ANY_PORT, ListenOptions::default(), make);
-    let mut client = bed.client();
+    let testbed = Testbed::decoding(ANY_PORT, ListenOptions::default(), make);
+    let mut client = testbed.client();
     client
         .write_all(b"put a 1\nput host00001.load 60 1 a=b\nversion\n")
         .unwrap();
@@ -167,7 +167,7 @@ fn opentsdb_tells_its_errors_and_forgets_them_where_nobody_listens() {
     let mut told = vec![0; expected.len()];
     client.read_exact(&mut told).unwrap();
     assert_eq!(String::from_utf8(told).unwrap(), expected);
-    let mut mute = bed.client();
+    let mut mute = testbed.client();
     let bad = b"put a 1\n".repeat(10_000);
     for _ in 0..200 {
         mute.write_all(&bad).unwrap();
@@ -175,7 +175,7 @@ fn opentsdb_tells_its_errors_and_forgets_them_where_nobody_listens() {
     drop(client);
     // Closed without a word of what it was told being read.
     drop(mute);
-    let stats = bed.listener.stop().stats;
+    let stats = testbed.listener.stop().stats;
     assert!(stats.malformed > 1_000_000, "{}", stats.malformed);
     assert!(stats.untaken_answer_bytes < 256 << 10, "{}", stats.untaken_answer_bytes);
 }

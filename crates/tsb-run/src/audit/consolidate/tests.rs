@@ -24,7 +24,7 @@ fn options(derivation: Derivation) -> RrdOptions {
 }
 
 /// Writes samples to a real store; what is expected, and what every archive returns.
-fn filled(derivation: Derivation, samples: &[(i64, f64)]) -> (Consolidated, Columns, Shown) {
+fn filled(derivation: Derivation, samples: &[(i64, f64)]) -> (Consolidated, Columns, StoreAnswer) {
     filled_but(derivation, samples, |_| false)
 }
 
@@ -33,7 +33,7 @@ fn filled_but(
     derivation: Derivation,
     samples: &[(i64, f64)],
     is_lost: impl Fn(usize) -> bool,
-) -> (Consolidated, Columns, Shown) {
+) -> (Consolidated, Columns, StoreAnswer) {
     let folder = tempfile::tempdir().unwrap();
     let options = options(derivation);
     let store = RrdStore::open(folder.path(), options.clone()).unwrap();
@@ -68,7 +68,7 @@ fn filled_but(
     let mut admitted = [None];
     store.newest_accepted(&[SeriesId(0)], &mut admitted).unwrap();
     let [admitted] = admitted;
-    (rule, sent, Shown { rows, admitted })
+    (rule, sent, StoreAnswer { rows, admitted })
 }
 
 /// Irregular times, gaps beyond the heartbeat, phases within a second.
@@ -113,7 +113,9 @@ fn every_row_of_a_real_store_is_as_computed() {
         for seed in 0..12 {
             let (rule, sent, found) = filled(derivation, &irregular(seed, derivation));
             let mut notes = Vec::new();
-            let tally = compare(&rule, &sent, &Doubt::None, &found, &mut |note| notes.push(note));
+            let tally = compare(&rule, &sent, &UncertainSamples::None, &found, &mut |note| {
+                notes.push(note)
+            });
             assert!(notes.is_empty(), "{derivation:?}, seed {seed}: {notes:?}");
             let compared = tally.verified + tally.unconsolidated + tally.expired + tally.unrepresented;
             assert_eq!(compared, sent.len() as u64);
@@ -153,9 +155,12 @@ fn a_wrong_a_missing_and_an_invented_row_are_seen() {
         .map(|tick| (1_700_000_000_000 + tick * 10_000, tick as f64))
         .collect();
     let (rule, sent, sound) = filled(Derivation::Gauge, &samples);
-    let tally_of = |shown: &Shown| {
+    let tally_of = |answer: &StoreAnswer| {
         let mut notes = 0;
-        (compare(&rule, &sent, &Doubt::None, shown, &mut |_| notes += 1), notes)
+        (
+            compare(&rule, &sent, &UncertainSamples::None, answer, &mut |_| notes += 1),
+            notes,
+        )
     };
     assert_eq!(tally_of(&sound).1, 0);
     let mut wrong = sound.clone();
@@ -171,9 +176,11 @@ fn a_wrong_a_missing_and_an_invented_row_are_seen() {
     let (tally, notes) = tally_of(&invented);
     assert_eq!((tally.duplicated, notes), (1, 1));
 }
-fn tally(rule: &Consolidated, sent: &Columns, shown: &Shown) -> (Tally, Vec<Difference>) {
+fn tally(rule: &Consolidated, sent: &Columns, answer: &StoreAnswer) -> (Tally, Vec<Difference>) {
     let mut notes = Vec::new();
-    let tally = compare(rule, sent, &Doubt::None, shown, &mut |note| notes.push(note));
+    let tally = compare(rule, sent, &UncertainSamples::None, answer, &mut |note| {
+        notes.push(note)
+    });
     (tally, notes)
 }
 
@@ -183,9 +190,9 @@ fn what_a_heartbeat_leaves_unknown_is_unrepresented_and_not_verified() {
     let samples: Vec<_> = (0..30)
         .map(|tick| (1_700_000_000_000 + tick * 30_000, tick as f64))
         .collect();
-    let (rule, sent, shown) = filled(Derivation::Gauge, &samples);
-    assert!(shown.rows.iter().all(Vec::is_empty), "{shown:?}");
-    let (tally, notes) = tally(&rule, &sent, &shown);
+    let (rule, sent, answer) = filled(Derivation::Gauge, &samples);
+    assert!(answer.rows.iter().all(Vec::is_empty), "{answer:?}");
+    let (tally, notes) = tally(&rule, &sent, &answer);
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!((tally.verified, tally.expired), (0, 0));
     assert_eq!(tally.unrepresented + tally.unconsolidated, 30);
@@ -210,8 +217,8 @@ fn a_row_says_nothing_of_a_step_that_is_unknown_and_an_unknown_row_of_no_step() 
     // 30 seconds of the first minute are unknown: its row is known, the sample at 50 is in none.
     let sent = columns(&[0, 10, 20, 50, 60, 70]);
     let rows = vec![vec![(1_700_000_040, 4.0)]];
-    let shown = Shown { rows, admitted: None };
-    let (tally_of, notes) = tally(&rule, &sent, &shown);
+    let answer = StoreAnswer { rows, admitted: None };
+    let (tally_of, notes) = tally(&rule, &sent, &answer);
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(
         (tally_of.verified, tally_of.unrepresented, tally_of.unconsolidated),
@@ -220,11 +227,11 @@ fn a_row_says_nothing_of_a_step_that_is_unknown_and_an_unknown_row_of_no_step() 
     );
     // Ten of sixty seconds are known: the row is not.
     let sent = columns(&[0, 10, 60, 70]);
-    let shown = Shown {
+    let answer = StoreAnswer {
         rows: vec![Vec::new()],
         admitted: None,
     };
-    let (tally_of, notes) = tally(&rule, &sent, &shown);
+    let (tally_of, notes) = tally(&rule, &sent, &answer);
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!((tally_of.verified, tally_of.unrepresented), (0, 3), "{tally_of:?}");
 }
@@ -235,8 +242,8 @@ fn a_sample_that_left_every_archive_is_expired() {
     let samples: Vec<_> = (0..400)
         .map(|tick| (1_700_000_000_000 + tick * 10_000, tick as f64))
         .collect();
-    let (rule, sent, shown) = filled(Derivation::Gauge, &samples);
-    let (tally, notes) = tally(&rule, &sent, &shown);
+    let (rule, sent, answer) = filled(Derivation::Gauge, &samples);
+    let (tally, notes) = tally(&rule, &sent, &answer);
     assert!(notes.is_empty(), "{notes:?}");
     let kept = tally.verified + tally.unconsolidated + tally.unrepresented;
     assert_eq!(tally.expired + kept, 400);
@@ -248,21 +255,21 @@ fn of_an_unfinished_step_what_the_store_did_not_take_is_missing() {
     let samples: Vec<_> = (0..36)
         .map(|tick| (1_700_000_000_000 + tick * 1_000, tick as f64))
         .collect();
-    let (rule, mut sent, shown) = filled(Derivation::Gauge, &samples);
-    let whole = tally(&rule, &sent, &shown).0;
+    let (rule, mut sent, answer) = filled(Derivation::Gauge, &samples);
+    let whole = tally(&rule, &sent, &answer).0;
     assert!(whole.missing == 0 && whole.unconsolidated > 0, "{whole:?}");
     // Acknowledged and thrown away, all within the step that is open.
     for tick in 36..39 {
         sent.push(Timestamp::from_millis(1_700_000_000_000 + tick * 1_000), 7.0);
     }
-    let (short, notes) = tally(&rule, &sent, &shown);
+    let (short, notes) = tally(&rule, &sent, &answer);
     assert_eq!((short.missing, short.unconsolidated), (3, whole.unconsolidated));
     let at = Timestamp::from_millis(1_700_000_036_000);
     assert_eq!(notes[0], Difference::Missing { at, expected: 7.0 });
     // A store that need not say what it took last.
-    let silent = Shown {
+    let silent = StoreAnswer {
         admitted: None,
-        ..shown
+        ..answer
     };
     assert_eq!(tally(&rule, &sent, &silent).0.missing, 0);
 }
@@ -276,32 +283,32 @@ const DERIVATIONS: [Derivation; 4] = [
 
 /// Drops a few samples, some of them in a row, the first and the last; some of those in doubt
 /// came all the same.
-fn with_losses(seed: u64, derivation: Derivation) -> (Consolidated, Columns, Doubt, Shown) {
+fn with_losses(seed: u64, derivation: Derivation) -> (Consolidated, Columns, UncertainSamples, StoreAnswer) {
     let is_lost = |index: usize| index == 0 || index == 299 || (index as u64 * 7 + seed) % 43 < 2;
     let samples = irregular(seed, derivation);
-    let (rule, sent, shown) = filled_but(derivation, &samples, is_lost);
+    let (rule, sent, answer) = filled_but(derivation, &samples, is_lost);
     let in_doubt = |index: usize| is_lost(index) || (index as u64 + seed).is_multiple_of(61);
-    let doubt = samples.iter().enumerate().filter(|(index, _)| in_doubt(*index));
-    let doubt = doubt.map(|(_, &(at_ms, _))| (Timestamp::from_millis(at_ms), 1));
-    (rule, sent, Doubt::Of(doubt.collect()), shown)
+    let uncertain = samples.iter().enumerate().filter(|(index, _)| in_doubt(*index));
+    let uncertain = uncertain.map(|(_, &(at_ms, _))| (Timestamp::from_millis(at_ms), 1));
+    (rule, sent, UncertainSamples::Of(uncertain.collect()), answer)
 }
 
 #[test]
 fn rows_that_depend_on_lost_samples_are_not_compared_and_the_others_are() {
     for derivation in DERIVATIONS {
         for seed in 0..12 {
-            let (rule, sent, doubt, shown) = with_losses(seed, derivation);
+            let (rule, sent, uncertain, answer) = with_losses(seed, derivation);
             let mut notes = Vec::new();
-            let tally = compare(&rule, &sent, &doubt, &shown, &mut |note| notes.push(note));
+            let tally = compare(&rule, &sent, &uncertain, &answer, &mut |note| notes.push(note));
             assert!(notes.is_empty(), "{derivation:?}, seed {seed}: {notes:?}");
             assert_eq!((tally.altered, tally.missing, tally.duplicated), (0, 0, 0));
             let others = tally.unconsolidated + tally.expired + tally.unrepresented;
             assert_eq!(tally.verified + tally.uncompared + others, sent.len() as u64);
             assert!(tally.verified > 25 && tally.uncompared > 14, "seed {seed}: {tally:?}");
             // Nobody says which were lost: the rows of a sound store differ from all that was sent.
-            let blind = compare(&rule, &sent, &Doubt::None, &shown, &mut |_| ());
+            let blind = compare(&rule, &sent, &UncertainSamples::None, &answer, &mut |_| ());
             assert!(blind.altered + blind.missing > 0, "{blind:?}");
-            let none = compare(&rule, &sent, &Doubt::OfAny, &shown, &mut |_| ());
+            let none = compare(&rule, &sent, &UncertainSamples::OfAny, &answer, &mut |_| ());
             assert_eq!((none.uncompared, none.verified), (sent.len() as u64, 0));
         }
     }
@@ -309,16 +316,16 @@ fn rows_that_depend_on_lost_samples_are_not_compared_and_the_others_are() {
 
 #[test]
 fn a_row_that_can_be_compared_is_compared_beside_lost_samples() {
-    let (rule, sent, doubt, sound) = with_losses(3, Derivation::Gauge);
-    let whole = compare(&rule, &sent, &doubt, &sound, &mut |_| ());
+    let (rule, sent, uncertain, sound) = with_losses(3, Derivation::Gauge);
+    let whole = compare(&rule, &sent, &uncertain, &sound, &mut |_| ());
     let (mut altered, mut missing) = (0, 0);
     for row in 0..sound.rows[0].len() {
         let mut wrong = sound.clone();
         wrong.rows[0][row].1 += 1.0;
-        altered += u64::from(compare(&rule, &sent, &doubt, &wrong, &mut |_| ()).altered > 0);
+        altered += u64::from(compare(&rule, &sent, &uncertain, &wrong, &mut |_| ()).altered > 0);
         let mut gone = sound.clone();
         gone.rows[0].remove(row);
-        missing += u64::from(compare(&rule, &sent, &doubt, &gone, &mut |_| ()).missing > 0);
+        missing += u64::from(compare(&rule, &sent, &uncertain, &gone, &mut |_| ()).missing > 0);
     }
     // Of the finest archive at least every second row is compared.
     let rows = sound.rows[0].len() as u64;

@@ -7,7 +7,7 @@ use crate::audit::Audit;
 
 /// The samples that a store need not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct ExpectedAbsent {
     /// Samples that never reached the store and cannot be identified: lost in transport,
     /// malformed, or rejected beyond the names that are kept.
     pub nameless: u64,
@@ -25,22 +25,22 @@ pub struct Elsewhere {
 }
 
 /// Adds the audit's counts to `ledger`, which must hold the counts up to `accepted`.
-pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
+pub fn settle(expected_absent: &ExpectedAbsent, audit: &Audit, ledger: &mut LedgerReport) {
     ledger.violated.extend(audit.newest_wrong.iter().cloned());
     let mut missing = audit.tally.missing;
-    let mut nameless = elsewhere.nameless;
+    let mut nameless = expected_absent.nameless;
     let sent = ledger.counts.count(Counter::Sent);
     match audit.sent.checked_sub(sent) {
         // The audit generates the samples of an unsent operation too, if it is not named.
-        Some(unsent) if elsewhere.operations_unnamed > 0 => nameless += unsent,
+        Some(unsent) if expected_absent.operations_unnamed > 0 => nameless += unsent,
         Some(0) => {}
         _ => ledger.violated.push(format!(
             "the emitter sent {sent} samples, and the audit knows of {}",
             audit.sent
         )),
     }
-    let lost_since = unknown(elsewhere, audit, nameless, &mut missing, &mut ledger.counts);
-    if elsewhere.is_guess {
+    let lost_since = unknown(expected_absent, audit, nameless, &mut missing, &mut ledger.counts);
+    if expected_absent.is_guess {
         nameless = nameless.min(missing);
     }
     // No compared row depends on unidentified samples, so these are among the uncompared ones
@@ -79,19 +79,28 @@ pub fn settle(elsewhere: &Elsewhere, audit: &Audit, ledger: &mut LedgerReport) {
 /// Settles unanswered samples that only reading back can settle: those that are absent were lost
 /// in transport, the others were accepted. Returns how many were stored at the end of the run
 /// and are absent now.
-fn unknown(elsewhere: &Elsewhere, audit: &Audit, nameless: u64, missing: &mut u64, counts: &mut Ledger) -> u64 {
-    let unknown = elsewhere.unknown;
+fn unknown(
+    expected_absent: &ExpectedAbsent,
+    audit: &Audit,
+    nameless: u64,
+    missing: &mut u64,
+    counts: &mut Ledger,
+) -> u64 {
+    let unknown = expected_absent.unknown;
     if unknown == 0 {
         return 0;
     }
     // Of unnamed operations, at most as many can be absent as when the run was read back.
-    let most = elsewhere.absent_before.unwrap_or(unknown).saturating_sub(audit.absent);
+    let most = expected_absent
+        .absent_before
+        .unwrap_or(unknown)
+        .saturating_sub(audit.absent);
     // Unidentified samples that never arrived are missing too, and are accounted for first.
     let left = missing.saturating_sub(nameless);
     let unnamed = unknown.saturating_sub(audit.unanswered).min(left).min(most);
     *missing -= unnamed;
     let absent = (audit.absent + unnamed).min(unknown);
-    let on_the_way = elsewhere.absent_before.unwrap_or(absent).min(absent);
+    let on_the_way = expected_absent.absent_before.unwrap_or(absent).min(absent);
     let received = counts.count(Counter::Sent).saturating_sub(on_the_way);
     let accepted = counts.count(Counter::Confirmed) + unknown - on_the_way;
     counts
@@ -179,16 +188,16 @@ mod tests {
         ledger
     }
 
-    fn settled(elsewhere: &Elsewhere, sent: u64, accepted: u64, tally: Tally) -> LedgerReport {
+    fn settled(expected_absent: &ExpectedAbsent, sent: u64, accepted: u64, tally: Tally) -> LedgerReport {
         let mut ledger = ledger(&[(Counter::Sent, sent), (Counter::Accepted, accepted)]);
-        settle(elsewhere, &audit(sent, tally), &mut ledger);
+        settle(expected_absent, &audit(sent, tally), &mut ledger);
         ledger
     }
 
-    fn nameless(nameless: u64) -> Elsewhere {
-        Elsewhere {
+    fn nameless(nameless: u64) -> ExpectedAbsent {
+        ExpectedAbsent {
             nameless,
-            ..Elsewhere::default()
+            ..ExpectedAbsent::default()
         }
     }
 
@@ -199,12 +208,12 @@ mod tests {
             missing: 10,
             ..Tally::default()
         };
-        for (elsewhere, lost, kind) in [
+        for (expected_absent, lost, kind) in [
             (0, 10, FindingKind::Lost),
             (4, 6, FindingKind::Missing),
             (10, 0, FindingKind::LostInTransport),
         ] {
-            let ledger = settled(&nameless(elsewhere), 100, 100 - elsewhere, tally);
+            let ledger = settled(&nameless(expected_absent), 100, 100 - expected_absent, tally);
             assert!(ledger.counts.is_balanced() && ledger.violated.is_empty(), "{ledger:?}");
             assert_eq!(ledger.counts.get(Counter::Lost), Some(lost));
             assert_eq!(ledger.losses[0].kind, kind);
@@ -262,17 +271,17 @@ mod tests {
                 ..Tally::default()
             };
             let mut ledger = ledger(&counts);
-            let elsewhere = Elsewhere {
+            let expected_absent = ExpectedAbsent {
                 unknown: 10,
                 absent_before,
-                ..Elsewhere::default()
+                ..ExpectedAbsent::default()
             };
             let audit = Audit {
                 unanswered: 10,
                 absent,
                 ..audit(100, tally)
             };
-            settle(&elsewhere, &audit, &mut ledger);
+            settle(&expected_absent, &audit, &mut ledger);
             assert!(ledger.counts.is_balanced() && ledger.violated.is_empty(), "{ledger:?}");
             let count = |counter| ledger.counts.count(counter);
             (
@@ -300,7 +309,7 @@ mod tests {
             (Counter::Rejected, 100),
             (Counter::Accepted, 850),
         ]);
-        let elsewhere = Elsewhere {
+        let expected_absent = ExpectedAbsent {
             unknown: 50,
             operations_unnamed: 50,
             ..nameless(100)
@@ -310,7 +319,7 @@ mod tests {
             missing: 100,
             ..Tally::default()
         };
-        settle(&elsewhere, &audit(1_000, tally), &mut ledger);
+        settle(&expected_absent, &audit(1_000, tally), &mut ledger);
         assert!(ledger.counts.is_balanced() && ledger.violated.is_empty(), "{ledger:?}");
         let count = |counter| ledger.counts.count(counter);
         assert_eq!((count(Counter::Accepted), count(Counter::Lost)), (900, 0));
@@ -324,11 +333,11 @@ mod tests {
             missing: 2,
             ..Tally::default()
         };
-        let elsewhere = Elsewhere {
+        let expected_absent = ExpectedAbsent {
             is_guess: true,
             ..nameless(50)
         };
-        let ledger = settled(&elsewhere, 100, 50, tally);
+        let ledger = settled(&expected_absent, 100, 50, tally);
         assert!(ledger.violated.is_empty(), "{ledger:?}");
         assert_eq!(ledger.counts.get(Counter::Lost), Some(0));
         assert!(!settled(&nameless(50), 100, 50, tally).violated.is_empty());
@@ -343,11 +352,11 @@ mod tests {
         };
         let read = |operations_unnamed| {
             let mut ledger = ledger(&[(Counter::Sent, 90), (Counter::Accepted, 90)]);
-            let elsewhere = Elsewhere {
+            let expected_absent = ExpectedAbsent {
                 operations_unnamed,
-                ..Elsewhere::default()
+                ..ExpectedAbsent::default()
             };
-            settle(&elsewhere, &audit(100, tally), &mut ledger);
+            settle(&expected_absent, &audit(100, tally), &mut ledger);
             ledger
         };
         assert_eq!(read(1).counts.get(Counter::Lost), Some(0));

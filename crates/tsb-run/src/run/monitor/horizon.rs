@@ -4,46 +4,46 @@
 use tsb_core::Timestamp;
 use tsb_core::workload::Group;
 
-use super::Subject;
-use crate::audit::Heard;
+use super::MonitorInputs;
+use crate::audit::NewestAnswers;
 
 /// Tolerance: fleet times and due times are rounded to whole nanoseconds independently.
 const ROUNDED_NS: u64 = 1_000;
 
 /// Records the store's answers about the newest sample of every series. Call it after the answer
 /// has arrived: the horizon of that moment then covers everything the answer can contain.
-pub(super) fn hear(subject: &Subject, newest: &[Option<Timestamp>], heard: &mut Heard) {
-    let retention_ns = subject.store.capabilities().retention_ns;
+pub(super) fn hear(inputs: &MonitorInputs, newest: &[Option<Timestamp>], heard: &mut NewestAnswers) {
+    let retention_ns = inputs.store.capabilities().retention_ns;
     let of_all = newest.iter().flatten().max().copied();
     let kept_from = of_all.zip(retention_ns).map(|(newest, kept_ns)| newest + -kept_ns);
-    let now = now(subject);
-    for (index, group) in subject.stage.workload.groups().iter().enumerate() {
+    let now = now(inputs);
+    for (index, group) in inputs.context.workload.groups().iter().enumerate() {
         let series = group.first.index()..group.first.index() + group.len as usize;
         let Some(answers) = newest.get(series) else { continue };
-        let until = now.map(|now| until(subject, index, group, now));
+        let until = now.map(|now| until(inputs, index, group, now));
         heard.note(group.first, answers, until, kept_from.unwrap_or(Timestamp::MIN));
     }
 }
 
 /// Current fleet time; `None` if the run does not keep the fleet's own pace.
-fn now(subject: &Subject) -> Option<Timestamp> {
-    let speed = subject.stage.speed()?;
-    let elapsed_ns = subject.stage.clock.now().saturating_sub(subject.start_ns) + ROUNDED_NS;
-    Some(subject.base + speed.fleet_ns(elapsed_ns) as i64)
+fn now(inputs: &MonitorInputs) -> Option<Timestamp> {
+    let speed = inputs.context.speed()?;
+    let elapsed_ns = inputs.context.clock.now().saturating_sub(inputs.start_ns) + ROUNDED_NS;
+    Some(inputs.base + speed.fleet_ns(elapsed_ns) as i64)
 }
 
 /// The newest timestamp of a group that is due by `now`, plus the largest possible jitter.
-fn until(subject: &Subject, index: usize, group: &Group, now: Timestamp) -> Timestamp {
-    let workload = &subject.stage.workload;
+fn until(inputs: &MonitorInputs, index: usize, group: &Group, now: Timestamp) -> Timestamp {
+    let workload = &inputs.context.workload;
     let jitter_ns = workload.spec().jitter.max_ns as i64;
     // Recorded timestamps do not follow the ticks.
     if workload.window().is_some() {
         return now + jitter_ns;
     }
-    let since_ns = now - workload.timestamp(index, 0, subject.base);
+    let since_ns = now - workload.timestamp(index, 0, inputs.base);
     let Ok(since_ns) = u64::try_from(since_ns) else {
         return Timestamp::MIN;
     };
     let tick = (since_ns / group.interval_ns).min(group.ticks.end.saturating_sub(1));
-    workload.timestamp(index, tick, subject.base) + jitter_ns
+    workload.timestamp(index, tick, inputs.base) + jitter_ns
 }

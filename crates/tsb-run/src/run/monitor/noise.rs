@@ -16,7 +16,7 @@ const READ_NS: u64 = SECOND_NS / 4;
 
 /// Measures disturbances until the run ends.
 #[derive(Debug)]
-pub(super) struct Sentry {
+pub(super) struct NoiseMonitor {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<(Noise, u64)>>,
 }
@@ -49,7 +49,7 @@ impl Stop {
     }
 }
 
-impl Sentry {
+impl NoiseMonitor {
     /// Measures from `start_ns` of `clock` on; `targets` are the processes that the run drives.
     pub(super) fn start(clock: Arc<dyn Clock>, start_ns: u64, targets: &[u32]) -> Self {
         let stop = Arc::new(Stop::default());
@@ -74,7 +74,7 @@ impl Sentry {
     }
 }
 
-impl Drop for Sentry {
+impl Drop for NoiseMonitor {
     /// Stops the thread without waiting for it.
     fn drop(&mut self) {
         self.stop.set();
@@ -108,14 +108,14 @@ mod tests {
 
     #[test]
     fn a_sentry_that_is_told_to_stop_does_so_at_once() {
-        let sentry = Sentry::start(Arc::new(MonotonicClock::new()), u64::MAX, &[]);
-        let (noise, _) = sentry.finish().unwrap();
+        let noise_monitor = NoiseMonitor::start(Arc::new(MonotonicClock::new()), u64::MAX, &[]);
+        let (noise, _) = noise_monitor.finish().unwrap();
         assert_eq!(noise.late_max_ms, 0.0);
     }
 
     #[test]
     fn a_process_that_stood_still_is_seen_by_the_clock() {
-        // Virtual time that jumps by three seconds while the sentry sleeps: what SIGSTOP does.
+        // Virtual time that jumps by three seconds while the monitor sleeps: what SIGSTOP does.
         let (clock, stop) = (ManualClock::new(), Stop::default());
         let parties = Parties::with_targets(&[]);
         let mut disturbance = Disturbance::since(parties.read(clock.now()));

@@ -11,13 +11,13 @@ use super::SLICE_NS;
 use super::asked::Asked;
 use crate::controls::Controls;
 use crate::observer::{Phase, Progress};
-use crate::run::slicing::{Counted, Slicing};
-use crate::run::stage::Stage;
+use crate::run::interval_recorder::{IntervalRecorder, SampleCounters};
+use crate::run::run_context::RunContext;
 use crate::units;
 
 /// The observations of a sender.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Observations {
     /// The reporting intervals; latencies are filled in from the histograms later.
     pub intervals: Vec<Interval>,
     /// Resources that tsb itself used.
@@ -26,21 +26,21 @@ pub struct Seen {
 
 /// Calls `run`, which sends from `start_ns` of the clock on, and reports its progress meanwhile.
 pub fn progress<T: Send>(
-    stage: &Stage,
+    context: &RunContext,
     live: &Live,
     controls: &Controls,
     start_ns: u64,
     run: impl FnOnce() -> T,
-) -> (T, Seen) {
+) -> (T, Observations) {
     let is_over = AtomicBool::new(false);
-    let begin = || Sender {
-        stage,
+    let begin = || SenderMonitor {
+        context,
         live,
         controls,
         start_ns,
-        slices: Slicing::new(start_ns, stage.plan.report_interval_ns, &[]),
-        asked: Asked::new(stage),
-        shown: (stage.clock.now(), 0),
+        intervals: IntervalRecorder::new(start_ns, context.plan.report_interval_ns, &[]),
+        asked: Asked::new(context),
+        shown: (context.clock.now(), 0),
     };
     std::thread::scope(|threads| {
         let watching = threads.spawn(|| begin().watch(&is_over));
@@ -52,47 +52,47 @@ pub fn progress<T: Send>(
 }
 
 /// The state of the monitor thread.
-struct Sender<'a> {
-    stage: &'a Stage,
+struct SenderMonitor<'a> {
+    context: &'a RunContext,
     live: &'a Live,
     controls: &'a Controls,
     start_ns: u64,
-    slices: Slicing,
+    intervals: IntervalRecorder,
     // `None` for a closed loop, which has no due times.
     asked: Option<Asked>,
     // When progress was last shown, and the samples sent by then.
     shown: (u64, u64),
 }
 
-impl Sender<'_> {
-    fn watch(mut self, is_over: &AtomicBool) -> Seen {
-        let clock = &self.stage.clock;
+impl SenderMonitor<'_> {
+    fn watch(mut self, is_over: &AtomicBool) -> Observations {
+        let clock = &self.context.clock;
         while !is_over.load(Ordering::Acquire) {
-            clock.wait_until((clock.now() + SLICE_NS).min(self.slices.end_ns()));
+            clock.wait_until((clock.now() + SLICE_NS).min(self.intervals.end_ns()));
             let now = clock.now();
-            if now >= self.slices.end_ns() {
-                let slice = self.cut(now);
-                self.slices.push(now, slice);
+            if now >= self.intervals.end_ns() {
+                let interval = self.cut(now);
+                self.intervals.push(now, interval);
             }
             self.show(now);
         }
         let now = clock.now();
         let rest = self.cut(now);
-        let (intervals, resources) = self.slices.finish(now, rest);
-        Seen { intervals, resources }
+        let (intervals, resources) = self.intervals.finish(now, rest);
+        Observations { intervals, resources }
     }
 
     fn cut(&mut self, now: u64) -> Interval {
         let totals = self.live.totals();
-        let counted = Counted {
+        let counted = SampleCounters {
             sent: totals.samples,
             accepted: totals.accepted,
         };
-        let slice = self.slices.cut(now, counted);
+        let interval = self.intervals.cut(now, counted);
         let asked = self.asked.as_mut();
         Interval {
-            asked: asked.map(|asked| asked.since(self.stage, slice.end_ns)),
-            ..slice
+            asked: asked.map(|asked| asked.since(self.context, interval.end_ns)),
+            ..interval
         }
     }
 

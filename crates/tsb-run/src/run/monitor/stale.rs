@@ -13,22 +13,22 @@ use tsb_core::time::thread_cpu_ns;
 use tsb_core::{SeriesId, Timestamp};
 
 use super::asked::Asked;
-use super::{Subject, horizon};
-use crate::audit::Heard;
+use super::{MonitorInputs, horizon};
+use crate::audit::NewestAnswers;
 
 /// Buffers of one poll: the newest timestamp of each series, as the store states it.
 #[derive(Debug)]
-pub(super) struct Eyes {
+pub(super) struct NewestPoll {
     series: Vec<SeriesId>,
     newest: Vec<Option<Timestamp>>,
     // CPU time of this thread inside the store, in nanoseconds.
     asked_ns: u64,
 }
 
-impl Eyes {
+impl NewestPoll {
     /// No answers yet.
-    pub(super) fn new(subject: &Subject) -> Self {
-        let series = subject.stage.workload.catalog().len();
+    pub(super) fn new(inputs: &MonitorInputs) -> Self {
+        let series = inputs.context.workload.catalog().len();
         Self {
             series: (0..series as u32).map(SeriesId).collect(),
             newest: vec![None; series],
@@ -37,9 +37,9 @@ impl Eyes {
     }
 
     /// Asks the store; `None` if it returns an error.
-    pub(super) fn ask(&mut self, subject: &Subject) -> Option<()> {
+    pub(super) fn ask(&mut self, inputs: &MonitorInputs) -> Option<()> {
         let before = thread_cpu_ns();
-        let answer = subject.store.newest(&self.series, &mut self.newest);
+        let answer = inputs.store.newest(&self.series, &mut self.newest);
         self.asked_ns += thread_cpu_ns() - before;
         answer.ok()
     }
@@ -52,10 +52,10 @@ impl Eyes {
 
 /// The polls of a run.
 #[derive(Debug)]
-pub(super) struct Looks {
+pub(super) struct StalenessPolls {
     staleness: Staleness,
     // The store's answers, for the audit.
-    heard: Heard,
+    heard: NewestAnswers,
     // Per series: whether a sample was ever visible.
     seen: Vec<bool>,
     // For a closed loop: the groups of each worker, and the fleet time it has reached.
@@ -94,35 +94,35 @@ impl Now<'_> {
     }
 }
 
-impl Looks {
+impl StalenessPolls {
     /// No polls yet.
-    pub(super) fn new(subject: &Subject) -> Self {
-        let series = subject.stage.workload.catalog().len();
-        let timetable = &subject.stage.timetable;
+    pub(super) fn new(inputs: &MonitorInputs) -> Self {
+        let series = inputs.context.workload.catalog().len();
+        let timetable = &inputs.context.timetable;
         let workers = if timetable.pace.is_open_loop() {
             Vec::new()
         } else {
-            let ranges = timetable.roster.split(subject.stage.plan.workers);
+            let ranges = timetable.roster.split(inputs.context.plan.workers);
             ranges.into_iter().map(|groups| (groups, Progress::default())).collect()
         };
         Self {
             staleness: Staleness::new(),
-            heard: Heard::new(series),
+            heard: NewestAnswers::new(series),
             seen: vec![false; series],
             workers,
         }
     }
 
     /// Records the fleet time that a closed loop has reached. Cheap: called at every wake-up.
-    pub(super) fn follow(&mut self, subject: &Subject, elapsed_ns: u64) {
-        for ((_, progress), live) in self.workers.iter_mut().zip(subject.live.workers()) {
+    pub(super) fn follow(&mut self, inputs: &MonitorInputs, elapsed_ns: u64) {
+        for ((_, progress), live) in self.workers.iter_mut().zip(inputs.live.workers()) {
             progress.note(live.fleet_ns(), elapsed_ns);
         }
     }
 
     /// Whether samples are still due at `elapsed_ns`: after the plan's end nothing is stale.
-    pub(super) fn is_wanted(subject: &Subject, asked: Option<&Asked>, elapsed_ns: u64) -> bool {
-        let planned_ns = subject.stage.timetable.planned_ns();
+    pub(super) fn is_wanted(inputs: &MonitorInputs, asked: Option<&Asked>, elapsed_ns: u64) -> bool {
+        let planned_ns = inputs.context.timetable.planned_ns();
         !asked.is_some_and(Asked::has_ended) && planned_ns.is_none_or(|end| elapsed_ns <= end)
     }
 
@@ -130,13 +130,13 @@ impl Looks {
     /// age, in nanoseconds of real time; `None` if no sample is due any more.
     pub(super) fn look(
         &mut self,
-        subject: &Subject,
-        eyes: &Eyes,
+        inputs: &MonitorInputs,
+        poll: &NewestPoll,
         asked: Option<&Asked>,
         elapsed_ns: u64,
     ) -> Option<u64> {
-        self.observe_all(subject, eyes, asked, elapsed_ns, |worker| {
-            !subject.live.workers()[worker].has_ended()
+        self.observe_all(inputs, poll, asked, elapsed_ns, |worker| {
+            !inputs.live.workers()[worker].has_ended()
         })
     }
 
@@ -146,30 +146,36 @@ impl Looks {
     }
 
     /// The only poll of a run that was too short for a regular one.
-    pub(super) fn look_first(&mut self, subject: &Subject, eyes: &Eyes, asked: Option<&Asked>, elapsed_ns: u64) {
-        let elapsed_ns = until_planned(subject, elapsed_ns);
-        self.observe_all(subject, eyes, asked, elapsed_ns, |_| true);
+    pub(super) fn look_first(
+        &mut self,
+        inputs: &MonitorInputs,
+        poll: &NewestPoll,
+        asked: Option<&Asked>,
+        elapsed_ns: u64,
+    ) {
+        let elapsed_ns = until_planned(inputs, elapsed_ns);
+        self.observe_all(inputs, poll, asked, elapsed_ns, |_| true);
     }
 
     fn observe_all(
         &mut self,
-        subject: &Subject,
-        eyes: &Eyes,
+        inputs: &MonitorInputs,
+        poll: &NewestPoll,
         asked: Option<&Asked>,
         elapsed_ns: u64,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Option<u64> {
-        self.see(subject, eyes);
+        self.see(inputs, poll);
         let mut stalest_ns = None;
-        for part in parts(&self.workers, subject, asked) {
+        for part in parts(&self.workers, inputs, asked) {
             if part.worker.is_some_and(|worker| !is_wanted(worker)) {
                 continue;
             }
-            let Some(now) = part.now(subject, elapsed_ns) else {
+            let Some(now) = part.now(inputs, elapsed_ns) else {
                 continue;
             };
             for group in part.groups {
-                let oldest = observe(&mut self.staleness, subject, &eyes.newest, group as usize, &now);
+                let oldest = observe(&mut self.staleness, inputs, &poll.newest, group as usize, &now);
                 stalest_ns = stalest_ns.max(oldest);
             }
         }
@@ -178,12 +184,12 @@ impl Looks {
     }
 
     /// Counts the series that never became visible. Call it once, at the end.
-    pub(super) fn end(&mut self, subject: &Subject, asked: Option<&Asked>, elapsed_ns: u64) {
-        let elapsed_ns = until_planned(subject, elapsed_ns);
+    pub(super) fn end(&mut self, inputs: &MonitorInputs, asked: Option<&Asked>, elapsed_ns: u64) {
+        let elapsed_ns = until_planned(inputs, elapsed_ns);
         let mut never = 0;
-        let workload = &subject.stage.workload;
-        for part in parts(&self.workers, subject, asked) {
-            let now = part.now(subject, elapsed_ns);
+        let workload = &inputs.context.workload;
+        for part in parts(&self.workers, inputs, asked) {
+            let now = part.now(inputs, elapsed_ns);
             let Some(now_ns) = now.and_then(|now| now.fleet_ns()) else {
                 continue;
             };
@@ -202,36 +208,36 @@ impl Looks {
     }
 
     /// The staleness, and the store's answers.
-    pub(super) fn finish(self) -> (Staleness, Heard) {
+    pub(super) fn finish(self) -> (Staleness, NewestAnswers) {
         (self.staleness, self.heard)
     }
 
     /// Records the store's latest answers.
-    pub(super) fn see(&mut self, subject: &Subject, eyes: &Eyes) {
-        horizon::hear(subject, &eyes.newest, &mut self.heard);
-        for (seen, newest) in self.seen.iter_mut().zip(&eyes.newest) {
+    pub(super) fn see(&mut self, inputs: &MonitorInputs, poll: &NewestPoll) {
+        horizon::hear(inputs, &poll.newest, &mut self.heard);
+        for (seen, newest) in self.seen.iter_mut().zip(&poll.newest) {
             *seen |= newest.is_some();
         }
     }
 }
 
 /// Limits `elapsed_ns` to the planned end, after which nothing is due.
-fn until_planned(subject: &Subject, elapsed_ns: u64) -> u64 {
-    let planned_ns = subject.stage.timetable.planned_ns();
+fn until_planned(inputs: &MonitorInputs, elapsed_ns: u64) -> u64 {
+    let planned_ns = inputs.context.timetable.planned_ns();
     planned_ns.map_or(elapsed_ns, |planned| elapsed_ns.min(planned))
 }
 
 /// Groups that share one fleet time.
-struct Part<'a> {
+struct GroupPart<'a> {
     groups: Range<u32>,
     // For a closed loop: the worker that owns them.
     worker: Option<usize>,
     progress: Option<&'a Progress>,
 }
 
-impl<'a> Part<'a> {
-    fn now(&self, subject: &Subject, elapsed_ns: u64) -> Option<Now<'a>> {
-        match (self.progress, subject.stage.speed()) {
+impl<'a> GroupPart<'a> {
+    fn now(&self, inputs: &MonitorInputs, elapsed_ns: u64) -> Option<Now<'a>> {
+        match (self.progress, inputs.context.speed()) {
             (Some(progress), _) => Some(Now::Followed { progress, elapsed_ns }),
             (None, Some(speed)) => Some(Now::Paced {
                 speed: speed.as_f64(),
@@ -243,15 +249,19 @@ impl<'a> Part<'a> {
 }
 
 /// Divides the groups by the source of their fleet time.
-fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject, asked: Option<&'a Asked>) -> Vec<Part<'a>> {
+fn parts<'a>(
+    workers: &'a [(Range<u32>, Progress)],
+    inputs: &MonitorInputs,
+    asked: Option<&'a Asked>,
+) -> Vec<GroupPart<'a>> {
     if workers.is_empty() {
-        return vec![Part {
-            groups: 0..subject.stage.timetable.roster.groups().len() as u32,
+        return vec![GroupPart {
+            groups: 0..inputs.context.timetable.roster.groups().len() as u32,
             worker: None,
             progress: asked.and_then(Asked::progress),
         }];
     }
-    let part = |(worker, (groups, progress)): (usize, &'a (Range<u32>, Progress))| Part {
+    let part = |(worker, (groups, progress)): (usize, &'a (Range<u32>, Progress))| GroupPart {
         groups: groups.clone(),
         worker: Some(worker),
         progress: Some(progress),
@@ -262,12 +272,12 @@ fn parts<'a>(workers: &'a [(Range<u32>, Progress)], subject: &Subject, asked: Op
 /// Measures one group. Returns its largest age.
 fn observe(
     staleness: &mut Staleness,
-    subject: &Subject,
+    inputs: &MonitorInputs,
     newest: &[Option<Timestamp>],
     group: usize,
     now: &Now<'_>,
 ) -> Option<u64> {
-    let workload = &subject.stage.workload;
+    let workload = &inputs.context.workload;
     let now_ns = now.fleet_ns()?;
     let tick = workload.tick_at(group, now_ns)?;
     let mut largest = None;
@@ -280,8 +290,8 @@ fn observe(
         known.1
     };
     workload.living(group, now_ns, |ids, since| {
-        let first = workload.timestamp(group, since, subject.base);
-        let fleet_ns = |at: Timestamp| u64::try_from(at - subject.base).unwrap_or(0);
+        let first = workload.timestamp(group, since, inputs.base);
+        let fleet_ns = |at: Timestamp| u64::try_from(at - inputs.base).unwrap_or(0);
         for id in ids {
             // A sample from before a series was reborn by churn says nothing about its present
             // life.
@@ -294,7 +304,7 @@ fn observe(
                 let Some(sent) = workload.first_sent(SeriesId(id), since..tick + 1) else {
                     continue;
                 };
-                let overdue = age_of(fleet_ns(workload.timestamp(group, sent, subject.base)));
+                let overdue = age_of(fleet_ns(workload.timestamp(group, sent, inputs.base)));
                 staleness.unseen(SeriesId(id), overdue);
                 overdue
             };

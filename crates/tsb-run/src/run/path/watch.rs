@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tsb_core::latency::{Histogram, Interval, Recording, Timeline};
-use tsb_core::net::{AnyListener, Glance, ListenerReport, ListenerStats, Timing};
+use tsb_core::net::{AnyListener, ListenerStats, ListenerTotals, ListenerView, Timing};
 use tsb_core::time::{Clock, SECOND_NS};
 
 /// What a watcher sees of a listener while the pass goes on.
@@ -13,7 +13,7 @@ pub struct Watch {
     listener: Mutex<Option<AnyListener>>,
     /// The same listener as long as it is there, for those who only look: it may take long to
     /// stop.
-    glance: Mutex<Option<Glance>>,
+    view: Mutex<Option<ListenerView>>,
     timings: Mutex<Timings>,
     /// What the listener had counted and not handed over when it was stopped.
     turned_away: AtomicU64,
@@ -22,9 +22,9 @@ pub struct Watch {
 /// What the mileposts told, the times by interval.
 #[derive(Debug)]
 pub(in crate::run) struct Timings {
-    pub(in crate::run) response: Told,
-    pub(in crate::run) delivery: Told,
-    pub(in crate::run) service: Told,
+    pub(in crate::run) response: TimedIntervals,
+    pub(in crate::run) delivery: TimedIntervals,
+    pub(in crate::run) service: TimedIntervals,
     /// Samples behind those.
     pub(in crate::run) samples: u64,
     /// Operations that did not arrive whole.
@@ -42,11 +42,11 @@ impl Default for Timings {
 
 impl Timings {
     fn new(start_ns: u64, interval_ns: u64) -> Self {
-        let told = || Told::new(start_ns, interval_ns);
+        let timed = || TimedIntervals::new(start_ns, interval_ns);
         Self {
-            response: told(),
-            delivery: told(),
-            service: told(),
+            response: timed(),
+            delivery: timed(),
+            service: timed(),
             samples: 0,
             lost: 0,
             named: Vec::new(),
@@ -57,12 +57,12 @@ impl Timings {
 
 /// One of the times, with intervals that are folded as they age.
 #[derive(Debug)]
-pub(in crate::run) struct Told {
+pub(in crate::run) struct TimedIntervals {
     pub(super) total: Histogram,
     intervals: Timeline<Interval>,
 }
 
-impl Told {
+impl TimedIntervals {
     fn new(start_ns: u64, interval_ns: u64) -> Self {
         Self {
             total: Histogram::new(),
@@ -90,20 +90,20 @@ impl Watch {
     /// Ends an interval at `now`: what was timed since the last call are its histograms.
     /// Returns the times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<Timing> {
-        let glance = self.glance()?;
+        let view = self.view()?;
         let mut timing = Timing::new();
-        glance.drain_timing(&mut timing);
+        view.drain_timing(&mut timing);
         self.add(&timing, now_ns);
         Some(timing)
     }
 
-    fn glance(&self) -> Option<Glance> {
-        lock(&self.glance).clone()
+    fn view(&self) -> Option<ListenerView> {
+        lock(&self.view).clone()
     }
 
     /// What the listener has counted, while it is there.
     pub(super) fn stats(&self) -> Option<ListenerStats> {
-        self.glance().map(|glance| glance.stats())
+        self.view().map(|view| view.stats())
     }
 
     /// Samples that the listener has counted and not handed over to the store, so far.
@@ -116,7 +116,7 @@ impl Watch {
 
     /// A listener takes what is sent from now on.
     pub(super) fn begin(&self, listener: AnyListener) {
-        *lock(&self.glance) = Some(listener.glance());
+        *lock(&self.view) = Some(listener.view());
         *lock(&self.listener) = Some(listener);
     }
 
@@ -131,11 +131,11 @@ impl Watch {
     }
 
     /// Stops the listener, where there is one. What looks at it meanwhile does not wait.
-    pub(super) fn stop(&self, clock: &dyn Clock) -> Option<ListenerReport> {
+    pub(super) fn stop(&self, clock: &dyn Clock) -> Option<ListenerTotals> {
         let listener = lock(&self.listener).take()?;
         let report = listener.stop();
         self.turned_away.store(of_stats(&report.stats), Ordering::Release);
-        *lock(&self.glance) = None;
+        *lock(&self.view) = None;
         self.add(&report.timing, clock.now());
         Some(report)
     }

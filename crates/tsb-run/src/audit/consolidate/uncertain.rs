@@ -11,7 +11,7 @@ use super::super::compare::Columns;
 
 /// Of which samples of a series it is not known whether they came.
 #[derive(Clone, Debug, Default)]
-pub(in crate::audit) enum Doubt {
+pub(in crate::audit) enum UncertainSamples {
     /// Of none.
     #[default]
     None,
@@ -21,7 +21,7 @@ pub(in crate::audit) enum Doubt {
     OfAny,
 }
 
-impl Doubt {
+impl UncertainSamples {
     fn covers(&self, at: Timestamp) -> bool {
         match self {
             Self::None => false,
@@ -43,12 +43,12 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) fn new(sent: &Columns, doubt: &Doubt, step_us: i64) -> Self {
+    pub(super) fn new(sent: &Columns, uncertain: &UncertainSamples, step_us: i64) -> Self {
         let mut marked: Vec<(i64, f64, bool)> = sent
             .times
             .iter()
             .zip(&sent.values)
-            .map(|(at, value)| (at.0.div_euclid(1_000), *value, doubt.covers(*at)))
+            .map(|(at, value)| (at.0.div_euclid(1_000), *value, uncertain.covers(*at)))
             .collect();
         marked.sort_by_key(|sample| sample.0);
         let step_of = |index: usize| marked.get(index).map(|sample| sample.0.div_euclid(step_us));
@@ -77,7 +77,7 @@ impl Samples {
     }
 
     /// Whether any of `steps` cannot be computed.
-    pub(super) fn has_doubt(&self, steps: std::ops::RangeInclusive<i64>) -> bool {
+    pub(super) fn is_uncertain(&self, steps: std::ops::RangeInclusive<i64>) -> bool {
         let next = self.in_doubt.partition_point(|(_, last)| last < steps.start());
         self.in_doubt.get(next).is_some_and(|(first, _)| first <= steps.end())
     }

@@ -19,7 +19,7 @@ const FAILURES_MAX: usize = 16;
 
 /// A store, and what failed in it.
 #[derive(Debug)]
-pub struct Guarded {
+pub struct GuardedStore {
     // `None` once the store is released.
     inner: Mutex<Option<Arc<dyn Store>>>,
     // Read once: a store's name does not change.
@@ -44,7 +44,7 @@ pub(super) fn poisoned(said: &str) -> Error {
     }
 }
 
-impl Guarded {
+impl GuardedStore {
     /// Wraps `inner` and tracks its calls.
     ///
     /// # Errors
@@ -88,10 +88,14 @@ impl Guarded {
     }
 
     /// Calls the store unless it was released; a panic becomes its message.
-    fn call<T>(&self, what: &'static str, call: impl FnOnce(&Arc<dyn Store>) -> T) -> std::result::Result<T, Uncalled> {
-        let store = self.inner().clone().ok_or(Uncalled::Left)?;
+    fn call<T>(
+        &self,
+        what: &'static str,
+        call: impl FnOnce(&Arc<dyn Store>) -> T,
+    ) -> std::result::Result<T, CallFailure> {
+        let store = self.inner().clone().ok_or(CallFailure::Released)?;
         let _call = self.calls.begin(what);
-        caught(what, || call(&store)).map_err(Uncalled::Panicked)
+        caught(what, || call(&store)).map_err(CallFailure::Panicked)
     }
 
     /// The same for calls that return a result.
@@ -101,30 +105,30 @@ impl Guarded {
 }
 
 /// Why a call had no answer.
-enum Uncalled {
-    Left,
+enum CallFailure {
+    Released,
     Panicked(String),
 }
 
-impl From<Uncalled> for Error {
-    fn from(why: Uncalled) -> Self {
+impl From<CallFailure> for Error {
+    fn from(why: CallFailure) -> Self {
         match why {
-            Uncalled::Left => Self::Unanswered {
+            CallFailure::Released => Self::Unanswered {
                 action: "use the store".to_owned(),
                 source: "an earlier call has not returned".into(),
             },
-            Uncalled::Panicked(said) => poisoned(&said),
+            CallFailure::Panicked(said) => poisoned(&said),
         }
     }
 }
 
-impl fmt::Display for Guarded {
+impl fmt::Display for GuardedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
 }
 
-impl Store for Guarded {
+impl Store for GuardedStore {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -140,7 +144,7 @@ impl Store for Guarded {
     fn durable(&self, level: Durability) -> Position {
         self.call("durable", |store| store.durable(level))
             .unwrap_or_else(|why| {
-                if let Uncalled::Panicked(said) = why {
+                if let CallFailure::Panicked(said) = why {
                     self.note(&said);
                 }
                 Position::default()
@@ -163,7 +167,7 @@ impl Store for Guarded {
             Ok(Err(error)) if !error.is_silence() && !matches!(error, Error::Unsupported { .. }) => {
                 self.note(&format!("cannot say its newest samples: {}", chain(error)));
             }
-            Err(Uncalled::Panicked(said)) => self.note(said),
+            Err(CallFailure::Panicked(said)) => self.note(said),
             _ => {}
         }
         answer.unwrap_or_else(|why| Err(why.into()))
@@ -179,8 +183,8 @@ impl Store for Guarded {
         let mut last = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
             Ok(stats) => *last = stats,
-            Err(Uncalled::Panicked(said)) => self.note(&said),
-            Err(Uncalled::Left) => {}
+            Err(CallFailure::Panicked(said)) => self.note(&said),
+            Err(CallFailure::Released) => {}
         }
         last.clone()
     }

@@ -17,7 +17,7 @@ use crate::time::Clock;
 
 /// One connection of a target.
 #[derive(Debug)]
-pub(super) struct WireOut {
+pub(super) struct TargetConnection {
     stream: Stream,
     peer: Address,
     local: Address,
@@ -26,7 +26,7 @@ pub(super) struct WireOut {
     written: u64,
 }
 
-impl WireOut {
+impl TargetConnection {
     /// Connects; blocks the calling thread.
     pub(super) fn connect(
         parker: &Parker,

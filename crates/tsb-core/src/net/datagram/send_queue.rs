@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use super::send_socket::SendSocket;
-use super::waymark::Marks;
+use super::waymark::WaymarkSender;
 use crate::emit::Operation;
 use crate::net::address::Address;
 use crate::net::error::NetError;
@@ -21,7 +21,7 @@ const PIECE: usize = 2048;
 /// Datagrams sent per round where each takes a system call: few enough to stay in the cache.
 const TOGETHER: usize = 16;
 
-/// What a send needs besides the lane itself.
+/// What a send needs besides the queue itself.
 pub(super) struct SendContext<'a> {
     pub(super) address: &'a Address,
     pub(super) clock: &'a dyn Clock,
@@ -32,17 +32,17 @@ pub(super) struct SendContext<'a> {
 
 /// A socket and the datagrams that are waiting to be sent on it.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct SendQueue {
     socket: SendSocket,
     packer: Box<dyn Packer>,
     packets: Packets,
-    marks: Option<Marks>,
+    marks: Option<WaymarkSender>,
     /// Whether sending has ended after an error. The error is reported once.
     is_over: bool,
 }
 
-impl Lane {
-    pub(super) fn new(socket: SendSocket, packer: Box<dyn Packer>, limit: usize, marks: Option<Marks>) -> Self {
+impl SendQueue {
+    pub(super) fn new(socket: SendSocket, packer: Box<dyn Packer>, limit: usize, marks: Option<WaymarkSender>) -> Self {
         let packets = Packets::new(limit, socket.segments > 1);
         Self {
             socket,
@@ -116,7 +116,7 @@ impl Lane {
     }
 
     fn marked(&self) -> u64 {
-        self.marks.as_ref().map_or(0, Marks::marked)
+        self.marks.as_ref().map_or(0, WaymarkSender::marked)
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tsb_core::time::{Clock, MonotonicClock};
 
 use super::calls::{CallId, Calls};
-use crate::controls::Stops;
+use crate::controls::StopFlags;
 use crate::error::Error;
 
 /// Interval between two checks of the flags.
@@ -23,14 +23,14 @@ const AT_ONCE: Duration = Duration::from_millis(200);
 
 /// Time limits for one call into a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct StoreTimeouts {
     /// After a stop was requested; 30 s by default.
     pub stopped: Duration,
     /// At the end of a run; 10 minutes by default.
     pub ended: Duration,
 }
 
-impl Default for Patience {
+impl Default for StoreTimeouts {
     fn default() -> Self {
         Self {
             stopped: Duration::from_secs(30),
@@ -39,7 +39,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl StoreTimeouts {
     /// The same limit after a stop and at the end.
     ///
     /// # Errors
@@ -58,12 +58,12 @@ impl Patience {
 /// The time at which a thread's work is over, after which only the store can delay it. Has its
 /// own clock.
 #[derive(Debug)]
-pub struct Over {
+pub struct WorkEnd {
     clock: MonotonicClock,
     at_ns: AtomicU64,
 }
 
-impl Default for Over {
+impl Default for WorkEnd {
     fn default() -> Self {
         Self {
             clock: MonotonicClock::new(),
@@ -72,7 +72,7 @@ impl Default for Over {
     }
 }
 
-impl Over {
+impl WorkEnd {
     /// The work is over after `ns` nanoseconds at the latest. Several calls keep the earliest
     /// time.
     pub fn within(&self, ns: u64) {
@@ -92,24 +92,24 @@ impl Over {
 
 /// The outcome of waiting.
 #[derive(Debug)]
-pub enum Came<T> {
+pub enum WaitOutcome<T> {
     /// The thread's result.
-    Back(T),
+    Returned(T),
     /// The thread was abandoned; the reason as text for the report.
-    Never(String),
+    Abandoned(String),
 }
 
 /// The inputs of waiting.
 #[derive(Debug)]
 pub struct Waiting<'a> {
     /// The user's stop flags.
-    pub stops: &'a Stops,
+    pub stops: &'a StopFlags,
     /// The time limits.
-    pub patience: Patience,
+    pub store_timeouts: StoreTimeouts,
     /// Calls into the store that have not returned.
     pub calls: &'a Calls,
     /// When the work is over.
-    pub over: &'a Over,
+    pub over: &'a WorkEnd,
     /// Set to stop the thread when a stop is requested, or when it is abandoned.
     pub stop: &'a AtomicBool,
     /// The thread to unpark on a stop, if it may be parked.
@@ -125,14 +125,14 @@ impl Waiting<'_> {
     }
 
     /// Waits until the thread sends its result or is abandoned.
-    pub fn wait<T>(&self, told: &Receiver<T>) -> Came<T> {
+    pub fn wait<T>(&self, told: &Receiver<T>) -> WaitOutcome<T> {
         let mut since: Option<u64> = None;
         let mut seen = HashMap::new();
         loop {
             match told.recv_timeout(LOOK) {
-                Ok(result) => return Came::Back(result),
+                Ok(result) => return WaitOutcome::Returned(result),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Came::Never("its thread ended without a result".to_owned());
+                    return WaitOutcome::Abandoned("its thread ended without a result".to_owned());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -150,14 +150,14 @@ impl Waiting<'_> {
                 continue;
             }
             let limit = if is_stopped {
-                self.patience.stopped
+                self.store_timeouts.stopped
             } else {
-                self.patience.ended
+                self.store_timeouts.ended
             };
             let began = *since.get_or_insert(now);
             if let Some(what) = self.stuck(&mut seen, now, began, limit) {
                 self.stop();
-                return Came::Never(format!(
+                return WaitOutcome::Abandoned(format!(
                     "the store did not return from {what} within {} s",
                     limit.as_secs_f64()
                 ));
@@ -179,14 +179,14 @@ impl Waiting<'_> {
         (u128::from(waited_ns) >= limit.as_nanos()).then_some(what)
     }
 
-    fn at_once<T>(&self, told: &Receiver<T>) -> Came<T> {
+    fn at_once<T>(&self, told: &Receiver<T>) -> WaitOutcome<T> {
         self.stop();
         self.over.within(0);
         if let Ok(result) = told.recv_timeout(AT_ONCE) {
-            return Came::Back(result);
+            return WaitOutcome::Returned(result);
         }
         let within = self.calls.open().first().map(|(_, what)| *what);
-        Came::Never(match within {
+        WaitOutcome::Abandoned(match within {
             Some(what) => format!("the store had not returned from {what} when a second signal ended everything"),
             None => "a second signal ended everything".to_owned(),
         })
@@ -208,16 +208,16 @@ pub fn at_once<T: Send + 'static>(answer: impl FnOnce() -> T + Send + 'static) -
 mod tests {
     use super::*;
 
-    const SHORT: Patience = Patience {
+    const SHORT: StoreTimeouts = StoreTimeouts {
         stopped: Duration::from_millis(60),
         ended: Duration::from_millis(60),
     };
 
-    fn wait(calls: &Calls, stops: &Stops, over: &Over, told: &Receiver<u8>) -> (Came<u8>, bool) {
+    fn wait(calls: &Calls, stops: &StopFlags, over: &WorkEnd, told: &Receiver<u8>) -> (WaitOutcome<u8>, bool) {
         let stop = AtomicBool::new(false);
         let waiting = Waiting {
             stops,
-            patience: SHORT,
+            store_timeouts: SHORT,
             calls,
             over,
             stop: &stop,
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn calls_that_return_are_waited_for_however_many_they_are() {
         let (tell, told) = sync_channel(1);
-        let (calls, over) = (Calls::default(), Over::default());
+        let (calls, over) = (Calls::default(), WorkEnd::default());
         over.within(0);
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -241,8 +241,8 @@ mod tests {
                 }
                 tell.send(7).unwrap();
             });
-            let (came, is_stopped) = wait(&calls, &Stops::default(), &over, &told);
-            assert!(matches!(came, Came::Back(7)), "{came:?}");
+            let (came, is_stopped) = wait(&calls, &StopFlags::default(), &over, &told);
+            assert!(matches!(came, WaitOutcome::Returned(7)), "{came:?}");
             assert!(!is_stopped);
         });
     }
@@ -251,7 +251,7 @@ mod tests {
     fn a_call_that_does_not_return_is_left_behind_after_a_stop_or_the_end() {
         let (_tell, told) = sync_channel(1);
         for is_stopped in [false, true] {
-            let (calls, over, stops) = (Calls::default(), Over::default(), Stops::default());
+            let (calls, over, stops) = (Calls::default(), WorkEnd::default(), StopFlags::default());
             let _flush = calls.begin("flush");
             if is_stopped {
                 stops.stop.store(true, Ordering::SeqCst);
@@ -259,7 +259,9 @@ mod tests {
                 over.within(0);
             }
             let (came, has_told) = wait(&calls, &stops, &over, &told);
-            let Came::Never(why) = came else { panic!("{came:?}") };
+            let WaitOutcome::Abandoned(why) = came else {
+                panic!("{came:?}")
+            };
             assert_eq!(why, "the store did not return from flush within 0.06 s");
             assert!(has_told, "a thread that returns after all does not go on");
         }
@@ -268,24 +270,24 @@ mod tests {
     #[test]
     fn a_second_request_waits_for_no_call() {
         let (_tell, told) = sync_channel(1);
-        let (calls, over, stops) = (Calls::default(), Over::default(), Stops::default());
+        let (calls, over, stops) = (Calls::default(), WorkEnd::default(), StopFlags::default());
         let _close = calls.begin("close");
         stops.stop.store(true, Ordering::SeqCst);
         stops.at_once.store(true, Ordering::SeqCst);
         let (came, _) = wait(&calls, &stops, &over, &told);
         assert!(
-            matches!(&came, Came::Never(why) if why.contains("from close")),
+            matches!(&came, WaitOutcome::Abandoned(why) if why.contains("from close")),
             "{came:?}"
         );
     }
 
     #[test]
     fn a_time_is_above_0() {
-        let both = Patience::of(Duration::from_secs(2)).unwrap();
+        let both = StoreTimeouts::of(Duration::from_secs(2)).unwrap();
         assert_eq!(
             (both.stopped, both.ended),
             (Duration::from_secs(2), Duration::from_secs(2))
         );
-        assert!(Patience::of(Duration::ZERO).is_err());
+        assert!(StoreTimeouts::of(Duration::ZERO).is_err());
     }
 }

@@ -29,7 +29,7 @@ pub(crate) enum Method {
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum FailureKind {
     Errs,
     Panics,
     /// It panics with a value that panics once more when it is dropped: this gets past the guard
@@ -41,15 +41,15 @@ pub(crate) enum How {
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) method: Method,
-    pub(crate) how: How,
+    pub(crate) kind: FailureKind,
     pub(crate) calls: Range<u64>,
 }
 
 impl Fault {
     /// All calls from the one with number `from` on.
-    pub(crate) const fn new(method: Method, how: How, from: u64) -> Self {
+    pub(crate) const fn new(method: Method, kind: FailureKind, from: u64) -> Self {
         let calls = from..u64::MAX;
-        Self { method, how, calls }
+        Self { method, kind, calls }
     }
 
     /// Fails if the call with this number has to.
@@ -57,13 +57,13 @@ impl Fault {
         if !self.calls.contains(&number) {
             return Ok(());
         }
-        match self.how {
-            How::Errs => Err(Error::Backend {
+        match self.kind {
+            FailureKind::Errs => Err(Error::Backend {
                 action: "do it".to_owned(),
                 source: MESSAGE.into(),
             }),
-            How::Panics => panic!("{MESSAGE}"),
-            How::PanicsTwice => std::panic::panic_any(Bomb),
+            FailureKind::Panics => panic!("{MESSAGE}"),
+            FailureKind::PanicsTwice => std::panic::panic_any(Bomb),
         }
     }
 }
@@ -94,14 +94,14 @@ impl Drop for Bomb {
 /// A memory store with faults. It says that a flush makes its samples buffered, so that a run
 /// asks how durable they are.
 #[derive(Debug)]
-pub(crate) struct Trap {
+pub(crate) struct FaultyStore {
     inner: MemoryStore,
     faults: Vec<(Fault, AtomicU64)>,
     /// Number of queries.
     pub(crate) queries: AtomicU64,
 }
 
-impl Trap {
+impl FaultyStore {
     pub(crate) fn new(faults: Vec<Fault>) -> Self {
         Self {
             inner: MemoryStore::new(MemoryOptions::default()),
@@ -122,19 +122,19 @@ impl Trap {
     }
 }
 
-impl Drop for Trap {
+impl Drop for FaultyStore {
     fn drop(&mut self) {
         self.call_infallible(Method::Drop);
     }
 }
 
-impl fmt::Display for Trap {
+impl fmt::Display for FaultyStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("trap")
     }
 }
 
-impl Store for Trap {
+impl Store for FaultyStore {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.inner.capabilities();
         capabilities.reaches = Durability::Buffered;

@@ -24,34 +24,34 @@ const REHEARSED: u64 = 64;
 
 /// The waits of all writers of a run.
 #[derive(Debug)]
-pub struct Window {
+pub struct LossWindow {
     clock: Arc<dyn Clock>,
     level: Durability,
     start_ns: u64,
     base: Timestamp,
     timetable: Timetable,
-    settled: Mutex<Settled>,
+    settled: Mutex<SettledWaits>,
 }
 
 #[derive(Debug, Default)]
-struct Settled {
+struct SettledWaits {
     waits: Histogram,
     samples: u64,
     untimed: u64,
-    left: Vec<Probe>,
+    left: Vec<PendingWrite>,
     // Time that the measurement itself took, in nanoseconds.
     spent_ns: u64,
 }
 
 /// A write that has not reached the level yet.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct PendingWrite {
     position: Position,
     since_ns: u64,
     samples: u64,
 }
 
-impl Window {
+impl LossWindow {
     /// The window of a store; `None` if it acknowledges at its highest level.
     pub fn of(
         store: &dyn Store,
@@ -103,13 +103,13 @@ impl Window {
 
 /// Finds the due time of a fleet time by iterating the schedule as writes come.
 #[derive(Debug)]
-struct Walk {
+struct DueTimes {
     agenda: Agenda,
     next: Option<Planned>,
     progress: Progress,
 }
 
-impl Walk {
+impl DueTimes {
     fn new(timetable: &Timetable) -> Self {
         let mut agenda = timetable.agenda(0..timetable.roster.groups().len() as u32);
         Self {
@@ -133,27 +133,27 @@ impl Walk {
 
 /// The waits of one writer, added to the window when it is dropped.
 #[derive(Debug)]
-pub struct Waits {
-    window: Arc<Window>,
+pub struct WriterWaits {
+    window: Arc<LossWindow>,
     // Set if neither the fleet's pace nor the caller says when a write was due.
-    walk: Option<Walk>,
-    waiting: VecDeque<Probe>,
-    mine: Settled,
+    walk: Option<DueTimes>,
+    waiting: VecDeque<PendingWrite>,
+    mine: SettledWaits,
     /// Time that noting a write takes if it settles none, in nanoseconds.
     usual_ns: u64,
 }
 
-impl Waits {
+impl WriterWaits {
     /// No writes yet. Measures its own cost first.
-    pub fn new(window: Arc<Window>) -> Self {
+    pub fn new(window: Arc<LossWindow>) -> Self {
         let timetable = &window.timetable;
         let is_shaped = matches!(timetable.pace, Pace::Shape(_)) && timetable.pace.is_open_loop();
         let mut new = Self {
             usual_ns: 0,
-            walk: is_shaped.then(|| Walk::new(timetable)),
+            walk: is_shaped.then(|| DueTimes::new(timetable)),
             window,
             waiting: VecDeque::with_capacity(REMEMBERED),
-            mine: Settled::default(),
+            mine: SettledWaits::default(),
         };
         new.usual_ns = (0..ROUNDS).map(|_| new.rehearse()).min().unwrap_or(0);
         new.mine.spent_ns = 0;
@@ -162,12 +162,12 @@ impl Waits {
 
     /// Average time that noting a write takes if it settles none.
     fn rehearse(&mut self) -> u64 {
-        let begun = self.window.clock.now();
+        let started = self.window.clock.now();
         for write in 0..REHEARSED {
             let since_ns = self.begin(self.window.base, None);
             self.remember(Position(write), since_ns, 1);
         }
-        let taken = self.window.clock.now() - begun;
+        let taken = self.window.clock.now() - started;
         self.waiting.clear();
         taken / REHEARSED
     }
@@ -177,7 +177,7 @@ impl Waits {
         if self.waiting.len() == REMEMBERED {
             self.mine.untimed += 1;
         } else {
-            self.waiting.push_back(Probe {
+            self.waiting.push_back(PendingWrite {
                 position,
                 since_ns,
                 samples,
@@ -218,7 +218,7 @@ impl Waits {
     }
 }
 
-impl Drop for Waits {
+impl Drop for WriterWaits {
     fn drop(&mut self) {
         let mut settled = self.window.settled.lock().unwrap_or_else(PoisonError::into_inner);
         settled.waits.merge(&self.mine.waits);
@@ -232,11 +232,8 @@ impl Drop for Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec;
     use tsb_core::schedule::{Group, Roster, Speed};
     use tsb_core::time::{ManualClock, SECOND_NS};
-    use tsb_core::{Batch, SeriesId, SeriesKey};
-    use tsb_stores::StoreExt;
     use tsb_stores::memory::{MemoryOptions, MemoryStore};
 
     /// One group of ten samples each second, up to a minute.
@@ -249,17 +246,18 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "sqlite")]
     #[test]
     fn a_wait_in_a_schedule_begins_when_the_operation_was_due() {
         let folder = tempfile::tempdir().unwrap();
-        let store = spec::open(&format!("sqlite:{}?commit=2h", folder.path().join("x.db").display())).unwrap();
+        let store = crate::spec::open(&format!("sqlite:{}?commit=2h", folder.path().join("x.db").display())).unwrap();
         let clock = Arc::new(ManualClock::new());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let start_ns = 7 * SECOND_NS;
         // Ten operations of ten samples each second, of a fleet that reports once a second.
         let hundred = Pace::Shape("constant:100".parse().unwrap());
-        let window = |pace| Window::of(&*store, &shared, (start_ns, Timestamp(0)), &paced(pace)).unwrap();
-        let mut waits = Waits::new(window(hundred));
+        let window = |pace| LossWindow::of(&*store, &shared, (start_ns, Timestamp(0)), &paced(pace)).unwrap();
+        let mut waits = WriterWaits::new(window(hundred));
         // All are written 30 seconds late.
         clock.wait_until(start_ns + 30 * SECOND_NS);
         let tick = |tick: u64| Timestamp((tick * SECOND_NS) as i64);
@@ -271,7 +269,7 @@ mod tests {
         assert_eq!(waits.begin(tick(3), Some(start_ns + 5)), start_ns + 5);
         assert_eq!(waits.begin(tick(590), None), start_ns + 30 * SECOND_NS);
         // A closed loop has no due times.
-        let mut flat_out = Waits::new(window(Pace::Shape("max".parse().unwrap())));
+        let mut flat_out = WriterWaits::new(window(Pace::Shape("max".parse().unwrap())));
         assert_eq!(flat_out.begin(tick(1), None), start_ns + 30 * SECOND_NS);
     }
 
@@ -279,20 +277,24 @@ mod tests {
     fn a_store_that_says_all_with_its_acks_has_no_window() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
         let store = MemoryStore::new(MemoryOptions::default());
-        assert!(Window::of(&store, &clock, (0, Timestamp(0)), &paced(Pace::Fleet(Speed::NATURAL))).is_none());
+        assert!(LossWindow::of(&store, &clock, (0, Timestamp(0)), &paced(Pace::Fleet(Speed::NATURAL))).is_none());
     }
 
+    #[cfg(feature = "sqlite")]
     #[test]
     fn waits_run_from_the_due_time_to_the_commit() {
+        use tsb_core::{Batch, SeriesId, SeriesKey};
+        use tsb_stores::StoreExt;
+
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
-        let store = spec::open(&format!("sqlite:{}?commit=2h", path.display())).unwrap();
+        let store = crate::spec::open(&format!("sqlite:{}?commit=2h", path.display())).unwrap();
         store.define(&[(SeriesId(0), SeriesKey::new("a"))]).unwrap();
         let clock = Arc::new(ManualClock::new());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let timetable = paced(Pace::Fleet(Speed::NATURAL));
-        let window = Window::of(&*store, &shared, (0, Timestamp(0)), &timetable).unwrap();
-        let mut waits = Waits::new(Arc::clone(&window));
+        let window = LossWindow::of(&*store, &shared, (0, Timestamp(0)), &timetable).unwrap();
+        let mut waits = WriterWaits::new(Arc::clone(&window));
         for tick in 0..3 {
             clock.wait_until(tick * 1_000 + 10);
             let since = waits.begin(Timestamp(tick as i64 * 1_000), None);

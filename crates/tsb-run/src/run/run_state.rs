@@ -14,44 +14,44 @@ use tsb_stores::Store;
 
 use super::aftermath;
 use super::assemble::{Parts, assemble};
-use super::guarded::Guarded;
+use super::guarded_store::GuardedStore;
 use super::monitor::{Monitor, Observed};
-use super::path::{Driven, Watch, accepted};
-use super::patience::Over;
+use super::path::{PassResult, Watch, accepted};
 use super::rejects::Rejects;
 use super::results::{Finished, Performed, ReadBack};
+use super::run_context::RunContext;
 use super::sink::SinkTotals;
 use super::so_far;
-use super::stage::Stage;
+use super::store_timeouts::WorkEnd;
 use crate::controls::Controls;
 use crate::error::Error;
 
 /// What exists from the beginning of a run.
 #[derive(Debug)]
-pub(super) struct Begun {
-    pub(super) stage: Arc<Stage>,
-    pub(super) store: Arc<Guarded>,
+pub(super) struct StartedRun {
+    pub(super) context: Arc<RunContext>,
+    pub(super) store: Arc<GuardedStore>,
     pub(super) live: Arc<Live>,
 }
 
 /// The state of a run in progress.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct RunState {
     /// Stops the emitter.
     pub(super) stop: Arc<AtomicBool>,
     /// The time from which only the store can delay the end.
-    pub(super) over: Over,
+    pub(super) over: WorkEnd,
     pub(super) totals: Arc<SinkTotals>,
     pub(super) rejects: Arc<Rejects>,
     pub(super) watch: Arc<Watch>,
     /// Stops the thread that writes the journal.
     pub(super) is_over: AtomicBool,
-    begun: OnceLock<Begun>,
+    started: OnceLock<StartedRun>,
     pub(super) ceiling: OnceLock<f64>,
     /// Start on the clock, and the timestamp of that moment.
     pub(super) start: OnceLock<(u64, Timestamp)>,
     pub(super) monitor: OnceLock<Arc<Monitor>>,
-    pub(super) driven: OnceLock<(Arc<Driven>, Arc<Observed>)>,
+    pub(super) driven: OnceLock<(Arc<PassResult>, Arc<Observed>)>,
     pub(super) performed: OnceLock<Arc<Performed>>,
     pub(super) projection: OnceLock<Result<Projection, String>>,
     finished: Mutex<Option<Finished>>,
@@ -63,12 +63,12 @@ fn left() -> Error {
     Error::interrupted("cannot go on").because_of("the run was given up")
 }
 
-impl Course {
+impl RunState {
     /// Stores the plan and the store.
-    pub(super) fn begin(&self, stage: Arc<Stage>, store: Arc<Guarded>) -> &Begun {
-        self.begun.get_or_init(|| Begun {
-            live: Arc::new(Live::new(stage.plan.workers)),
-            stage,
+    pub(super) fn begin(&self, context: Arc<RunContext>, store: Arc<GuardedStore>) -> &StartedRun {
+        self.started.get_or_init(|| StartedRun {
+            live: Arc::new(Live::new(context.plan.workers)),
+            context,
             store,
         })
     }
@@ -85,14 +85,14 @@ impl Course {
 
     /// The store's name; empty before it is known.
     pub(super) fn store_name(&self) -> String {
-        self.begun
+        self.started
             .get()
-            .map_or_else(String::new, |begun| begun.store.to_string())
+            .map_or_else(String::new, |started| started.store.to_string())
     }
 
     /// Releases the store: the run does not call it any more.
     pub(super) fn forget_store(&self) {
-        drop(self.begun.get().and_then(|begun| begun.store.leave()));
+        drop(self.started.get().and_then(|started| started.store.leave()));
     }
 
     /// Keeps the report, which is complete except for the outcome of closing the store.
@@ -117,17 +117,17 @@ impl Course {
         *self.is_left.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.stop.store(true, Ordering::SeqCst);
         self.is_over.store(true, Ordering::Release);
-        let Some(begun) = self.begun.get() else {
+        let Some(started) = self.started.get() else {
             return Err(Error::interrupted("cannot begin the run").because_of(why));
         };
         // IMPORTANT: dropping the store may block for ever, so it is leaked.
-        std::mem::forget(begun.store.leave());
+        std::mem::forget(started.store.leave());
         if let Some(journal) = &controls.journal {
             journal.keep();
         }
         let (mut finished, note) = match self.kept() {
             Ok(finished) => (finished, "the store was left behind while it was being closed"),
-            Err(_) => (self.so_far(begun, why), "the store was left behind, and not closed"),
+            Err(_) => (self.so_far(started, why), "the store was left behind, and not closed"),
         };
         let run = &mut finished.run;
         run.interrupted |= controls.stops.stop.load(Ordering::SeqCst);
@@ -138,14 +138,14 @@ impl Course {
     }
 
     /// The report of a run that was not read back.
-    fn so_far(&self, begun: &Begun, why: &str) -> Finished {
+    fn so_far(&self, started: &StartedRun, why: &str) -> Finished {
         let performed = self.performed.get().cloned();
-        let performed = performed.unwrap_or_else(|| Arc::new(self.performed_so_far(begun)));
-        let store: Arc<dyn Store> = Arc::clone(&begun.store) as Arc<dyn Store>;
-        let (_, base) = self.start.get().copied().unwrap_or((0, begun.stage.clock.wall()));
+        let performed = performed.unwrap_or_else(|| Arc::new(self.performed_so_far(started)));
+        let store: Arc<dyn Store> = Arc::clone(&started.store) as Arc<dyn Store>;
+        let (_, base) = self.start.get().copied().unwrap_or((0, started.context.clock.wall()));
         let projection = self.projection.get().cloned();
         let run = assemble(&Parts {
-            stage: &begun.stage,
+            context: &started.context,
             store: &store,
             base,
             performed: &performed,
@@ -163,12 +163,12 @@ impl Course {
     }
 
     /// The results up to now, before anything was flushed.
-    fn performed_so_far(&self, begun: &Begun) -> Performed {
+    fn performed_so_far(&self, started: &StartedRun) -> Performed {
         let (driven, observed) = self.driven.get().cloned().unwrap_or_else(|| {
             let observed = self.monitor.get().and_then(|monitor| monitor.take_so_far());
             let driven = match self.start.get() {
-                Some(&start) => so_far::driven(begun, self, start),
-                None => Driven::default(),
+                Some(&start) => so_far::driven(started, self, start),
+                None => PassResult::default(),
             };
             (Arc::new(driven), Arc::new(observed.unwrap_or_default()))
         });
@@ -176,7 +176,7 @@ impl Course {
             accepted: if driven.is_partial {
                 driven.counts.accepted
             } else {
-                accepted(&begun.live, &self.totals, begun.stage.plan.transport)
+                accepted(&started.live, &self.totals, started.context.plan.transport)
             },
             driven,
             observed,

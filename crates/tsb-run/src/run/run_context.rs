@@ -16,7 +16,7 @@ use crate::plan::{AskedRate, Plan};
 
 /// What does not change while a run goes on.
 #[derive(Debug)]
-pub struct Stage {
+pub struct RunContext {
     /// What was asked.
     pub plan: Plan,
     /// What is sent.
@@ -27,7 +27,7 @@ pub struct Stage {
     pub clock: Arc<dyn Clock>,
 }
 
-impl Stage {
+impl RunContext {
     /// Plans the workload and its times.
     ///
     /// `resolution_ns` is what the store can tell apart.
@@ -185,28 +185,28 @@ pub fn open(plan: &Plan) -> Result<Arc<dyn Store>, Error> {
 mod tests {
     use super::*;
 
-    fn stage(fleet: &str, protocol: Protocol) -> Result<Stage, Error> {
+    fn context(fleet: &str, protocol: Protocol) -> Result<RunContext, Error> {
         let mut plan = Plan {
             protocol,
             ..Plan::default()
         };
         plan.workload.fleet = fleet.parse().unwrap();
         plan.workload.series = Some(2_160);
-        Stage::new(&plan.complete()?, 1)
+        RunContext::new(&plan.complete()?, 1)
     }
 
     #[test]
     fn what_a_protocol_would_leave_out_is_refused_before_it_is_sent() {
         for protocol in [Protocol::Influx, Protocol::Opentsdb, Protocol::DalmatinerStream] {
-            assert!(stage("mix", protocol).is_ok(), "{protocol}");
+            assert!(context("mix", protocol).is_ok(), "{protocol}");
         }
-        assert!(stage("kstat", Protocol::DalmatinerAugust).is_ok());
+        assert!(context("kstat", Protocol::DalmatinerAugust).is_ok());
         for protocol in [
             Protocol::DalmatinerAugust,
             Protocol::DalmatinerJuly,
             Protocol::KairosdbJson,
         ] {
-            let refused = stage("mix", protocol).unwrap_err();
+            let refused = context("mix", protocol).unwrap_err();
             let start = format!("cannot send this workload over {protocol}");
             assert!(format!("{refused:?}").contains(&start), "{refused:?}");
         }

@@ -18,20 +18,20 @@ pub fn report_of(runs: Vec<Run>) -> Report {
 }
 
 /// The finished runs, and how to save them.
-pub struct Kept {
+pub struct FinishedRuns {
     save: Option<Save>,
     runs: Mutex<Vec<Run>>,
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for FinishedRuns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept")
+        f.debug_struct("FinishedRuns")
             .field("runs", &self.runs())
             .finish_non_exhaustive()
     }
 }
 
-impl Kept {
+impl FinishedRuns {
     /// No runs yet. `save` receives the whole report each time [`Self::save`] or
     /// [`Self::keep_with`] is called; it must remember a failure for the caller to report at the
     /// end.

@@ -14,12 +14,12 @@ const FIRST: usize = 16 << 10;
 
 /// The size of the next piece, derived from the durations of the previous ones.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pieces {
+pub(super) struct PieceSize {
     // in [LEAST, ..)
     bytes: usize,
 }
 
-impl Pieces {
+impl PieceSize {
     pub(super) const fn new() -> Self {
         Self { bytes: FIRST }
     }
@@ -36,7 +36,7 @@ impl Pieces {
         ns > LONG_NS
     }
 
-    /// Records that a piece of `bytes` bytes, as [`Pieces::next`] returned, took `ns` nanoseconds.
+    /// Records that a piece of `bytes` bytes, as [`PieceSize::next`] returned, took `ns` nanoseconds.
     #[inline]
     pub(super) fn took(&mut self, bytes: usize, ns: u64) {
         if Self::is_long(ns) {
@@ -54,25 +54,25 @@ mod tests {
 
     #[test]
     fn a_slow_store_gets_small_pieces_and_a_quick_one_all_there_is() {
-        let mut pieces = Pieces::new();
-        assert_eq!((pieces.next(100, 0), pieces.next(1 << 20, 0)), (100, FIRST));
+        let mut piece_size = PieceSize::new();
+        assert_eq!((piece_size.next(100, 0), piece_size.next(1 << 20, 0)), (100, FIRST));
         // 1 us for each byte.
         for _ in 0..10 {
-            let bytes = pieces.next(1 << 20, 0);
-            pieces.took(bytes, bytes as u64 * 1_000);
+            let bytes = piece_size.next(1 << 20, 0);
+            piece_size.took(bytes, bytes as u64 * 1_000);
         }
-        assert_eq!(pieces.next(1 << 20, 0), 1_000);
+        assert_eq!(piece_size.next(1 << 20, 0), 1_000);
         assert_eq!(
-            pieces.next(1 << 20, 5_000),
+            piece_size.next(1 << 20, 5_000),
             5_000,
             "a record may be longer than a piece"
         );
-        pieces.took(500, u64::MAX);
-        assert_eq!(pieces.next(1 << 20, 0), LEAST);
+        piece_size.took(500, u64::MAX);
+        assert_eq!(piece_size.next(1 << 20, 0), LEAST);
         for _ in 0..20 {
-            let bytes = pieces.next(1 << 20, 0);
-            pieces.took(bytes, bytes as u64 / 8);
+            let bytes = piece_size.next(1 << 20, 0);
+            piece_size.took(bytes, bytes as u64 / 8);
         }
-        assert_eq!(pieces.next(1 << 20, 0), 1 << 20);
+        assert_eq!(piece_size.next(1 << 20, 0), 1 << 20);
     }
 }

@@ -3,18 +3,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::link::Shared;
+use super::connection::Shared;
 use super::milepost::Timing;
 use super::stats::ListenerStats;
 
 /// A view of a listener. It takes no lock that the ingest threads hold while they decode or apply.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct ListenerView {
     shared: Arc<Shared>,
     timings: Vec<Arc<Mutex<Timing>>>,
 }
 
-impl Glance {
+impl ListenerView {
     pub(super) const fn new(shared: Arc<Shared>, timings: Vec<Arc<Mutex<Timing>>>) -> Self {
         Self { shared, timings }
     }

@@ -14,10 +14,10 @@ use super::cpu::Meter;
 use super::ingest::{Ingest, Intake, IntakeSink};
 use super::milepost::{Milepost, Mileposts, Timing};
 use super::options::ListenOptions;
-use super::pieces::Pieces;
+use super::piece_size::PieceSize;
+use super::read_buffer::{PartialRecord, ReadBuffer};
 use super::stats::{Counters, add};
 use super::stream::Stream;
-use super::window::{Rest, Window};
 use crate::batch::Batch;
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Clock;
@@ -72,7 +72,7 @@ impl fmt::Debug for Shared {
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ConnectionEnd {
     /// The peer has closed and everything was read, or the last answer was sent.
     Eof,
     /// The connection broke.
@@ -99,10 +99,10 @@ enum Claim {
 }
 
 /// One connection.
-pub(super) struct Link {
+pub(super) struct Connection {
     // `None` once the socket has been taken back from tokio for the drain.
     pub(super) stream: Option<Stream>,
-    pub(super) rest: Rest,
+    pub(super) partial: PartialRecord,
     /// When bytes were last read from it, on the listener's clock.
     pub(super) read_at: u64,
     pub(super) answers: Answers,
@@ -117,17 +117,17 @@ pub(super) struct Link {
     /// When the next bytes to decode were read, or when their decoding began if other bytes of the
     /// same read came before. Used only where operations are timed.
     arrived_at: u64,
-    pieces: Pieces,
+    piece_size: PieceSize,
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(stream: Stream, peer: Address, waker: Waker, shared: &Shared) -> Self {
         let mut intake = shared.ingest.connect(&peer);
         intake.decoder.wake_with(&waker);
         Self {
             stream: Some(stream),
             is_busy: false,
-            rest: Rest::default(),
+            partial: PartialRecord::default(),
             read_at: shared.clock.now(),
             answers: Answers::default(),
             intake,
@@ -136,25 +136,25 @@ impl Link {
             claim: Claim::Open,
             consumed: 0,
             arrived_at: 0,
-            pieces: Pieces::new(),
+            piece_size: PieceSize::new(),
         }
     }
 
-    /// Reads into the window. `Ok(false)`: there is nothing to read now, and the waker is armed.
-    pub(super) fn read(&mut self, window: &mut Window, shared: &Shared) -> Result<bool, End> {
+    /// Reads into the buffer. `Ok(false)`: there is nothing to read now, and the waker is armed.
+    pub(super) fn read(&mut self, read_buffer: &mut ReadBuffer, shared: &Shared) -> Result<bool, ConnectionEnd> {
         let Some(stream) = self.stream.as_mut() else {
-            return Err(End::Broken);
+            return Err(ConnectionEnd::Broken);
         };
-        let room = window.room(shared.options.max_record_bytes);
-        let mut buffer = ReadBuf::new(room.ok_or(End::Overlong)?);
+        let room = read_buffer.room(shared.options.max_record_bytes);
+        let mut buffer = ReadBuf::new(room.ok_or(ConnectionEnd::Overlong)?);
         let mut context = Context::from_waker(&self.waker);
         match stream.poll_read(&mut context, &mut buffer) {
             Poll::Pending => Ok(false),
-            Poll::Ready(Err(_)) => Err(End::Broken),
+            Poll::Ready(Err(_)) => Err(ConnectionEnd::Broken),
             Poll::Ready(Ok(())) => match buffer.filled().len() {
-                0 => Err(End::Eof),
+                0 => Err(ConnectionEnd::Eof),
                 count => {
-                    window.filled(count);
+                    read_buffer.filled(count);
                     self.arrived(count, shared);
                     Ok(true)
                 }
@@ -173,25 +173,25 @@ impl Link {
     /// Decodes the bytes that were read, applies the samples, and answers.
     pub(super) fn digest(
         &mut self,
-        window: &mut Window,
+        read_buffer: &mut ReadBuffer,
         shared: &Shared,
         timing: &Mutex<Timing>,
         meter: &mut Meter,
-    ) -> Result<(), End> {
+    ) -> Result<(), ConnectionEnd> {
         // The decoder found no complete record in fewer bytes than this.
         let mut least = 0;
         loop {
-            let unread = window.unread();
+            let unread = read_buffer.unread();
             let all = unread.len();
             let taken = match self.claim {
-                Claim::Some(_) => self.pieces.next(all, least),
+                Claim::Some(_) => self.piece_size.next(all, least),
                 Claim::Open | Claim::None => all,
             };
-            let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
+            let mut sink = CountingSink::new(&mut *self.intake.sink, &shared.counters, meter);
             let decoded = self.intake.decoder.decode(&unread[..taken], &mut sink);
             sink.publish();
             let count = *decoded.as_ref().unwrap_or(&0);
-            window.consume(count);
+            read_buffer.consume(count);
             self.consumed += count as u64;
             least = if count == 0 { taken * 2 } else { 0 };
             let rejected = self.apply(shared, timing)?;
@@ -199,15 +199,16 @@ impl Link {
             // size decoded: the last record of a piece is seldom complete, and pieces would never
             // grow.
             if count > 0 {
-                self.pieces.took(taken, self.read_at.saturating_sub(self.arrived_at));
+                self.piece_size
+                    .took(taken, self.read_at.saturating_sub(self.arrived_at));
             }
             self.arrived_at = self.read_at;
             let next = self.answer(rejected);
             self.speak(shared);
-            decoded.map_err(|_| End::Fatal)?;
+            decoded.map_err(|_| ConnectionEnd::Fatal)?;
             match next {
                 Next::More if taken == all => return Ok(()),
-                Next::Over => return Err(End::Eof),
+                Next::Over => return Err(ConnectionEnd::Eof),
                 Next::Later => {
                     self.is_busy = true;
                     return Ok(());
@@ -237,11 +238,11 @@ impl Link {
         }
     }
 
-    fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>) -> Result<u64, End> {
+    fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>) -> Result<u64, ConnectionEnd> {
         let applied = self.intake.sink.apply(self.consumed);
         let now = shared.clock.now();
         self.read_at = now;
-        let rejected = applied.map_err(|_| End::Fatal)?;
+        let rejected = applied.map_err(|_| ConnectionEnd::Fatal)?;
         if let Claim::Open = self.claim {
             let claimed = shared.mileposts.as_ref().and_then(|all| all.claim(&self.peer));
             self.claim = claimed.map_or(Claim::None, Claim::Some);
@@ -253,32 +254,34 @@ impl Link {
         Ok(rejected)
     }
 
-    /// Ends a connection whose unread bytes are in the window.
+    /// Ends a connection whose unread bytes are in the buffer.
     pub(super) fn end(
         mut self,
-        end: End,
-        window: &mut Window,
+        end: ConnectionEnd,
+        read_buffer: &mut ReadBuffer,
         shared: &Shared,
         timing: &Mutex<Timing>,
         meter: &mut Meter,
     ) {
         let counters = &shared.counters;
         let end = match end {
-            End::Eof | End::Broken | End::Idle | End::Cut => self.finish(end, window, shared, timing, meter),
-            End::Overlong => {
+            ConnectionEnd::Eof | ConnectionEnd::Broken | ConnectionEnd::Idle | ConnectionEnd::Cut => {
+                self.finish(end, read_buffer, shared, timing, meter)
+            }
+            ConnectionEnd::Overlong => {
                 let problem = Malformed {
                     what: "record longer than the listener's limit",
-                    bytes: window.unread(),
+                    bytes: read_buffer.unread(),
                 };
                 add(&counters.malformed, 1);
                 counters.malformed(&problem);
                 end
             }
-            End::Fatal | End::Panicked => end,
+            ConnectionEnd::Fatal | ConnectionEnd::Panicked => end,
         };
-        add(&counters.undecoded_bytes, window.unread().len() as u64);
+        add(&counters.undecoded_bytes, read_buffer.unread().len() as u64);
         add(&counters.untaken_answer_bytes, self.answers.waiting() as u64);
-        window.clear();
+        read_buffer.clear();
         if let Some(sequence) = self.intake.decoder.sequence() {
             add(&counters.missing_frames, sequence.missing);
             add(&counters.repeated_frames, sequence.repeated);
@@ -287,13 +290,13 @@ impl Link {
             timing.lock().unwrap_or_else(PoisonError::into_inner).abandon(mileposts);
         }
         let counter = match end {
-            End::Eof => None,
-            End::Broken => Some(&counters.broken_connections),
-            End::Fatal => Some(&counters.fatal_closes),
-            End::Overlong => Some(&counters.overlong_closes),
-            End::Idle => Some(&counters.idle_closes),
-            End::Cut => Some(&counters.cut_connections),
-            End::Panicked => Some(&counters.panicked_connections),
+            ConnectionEnd::Eof => None,
+            ConnectionEnd::Broken => Some(&counters.broken_connections),
+            ConnectionEnd::Fatal => Some(&counters.fatal_closes),
+            ConnectionEnd::Overlong => Some(&counters.overlong_closes),
+            ConnectionEnd::Idle => Some(&counters.idle_closes),
+            ConnectionEnd::Cut => Some(&counters.cut_connections),
+            ConnectionEnd::Panicked => Some(&counters.panicked_connections),
         };
         if let Some(counter) = counter {
             add(counter, 1);
@@ -304,9 +307,16 @@ impl Link {
     }
 
     /// Tells the decoder that the input has ended, and applies the last samples.
-    fn finish(&mut self, end: End, window: &Window, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) -> End {
-        let mut sink = Counting::new(&mut *self.intake.sink, &shared.counters, meter);
-        self.intake.decoder.finish(window.unread(), &mut sink);
+    fn finish(
+        &mut self,
+        end: ConnectionEnd,
+        read_buffer: &ReadBuffer,
+        shared: &Shared,
+        timing: &Mutex<Timing>,
+        meter: &mut Meter,
+    ) -> ConnectionEnd {
+        let mut sink = CountingSink::new(&mut *self.intake.sink, &shared.counters, meter);
+        self.intake.decoder.finish(read_buffer.unread(), &mut sink);
         sink.publish();
         match self.apply(shared, timing) {
             Ok(rejected) => {
@@ -321,7 +331,7 @@ impl Link {
 
 /// Counts the samples passed to a sink, and measures their CPU time in a measured turn. The counts
 /// are published once per read.
-pub(super) struct Counting<'a> {
+pub(super) struct CountingSink<'a> {
     inner: &'a mut dyn IntakeSink,
     counters: &'a Counters,
     meter: Option<&'a mut Meter>,
@@ -332,7 +342,7 @@ pub(super) struct Counting<'a> {
     malformed: u64,
 }
 
-impl<'a> Counting<'a> {
+impl<'a> CountingSink<'a> {
     pub(super) fn new(inner: &'a mut dyn IntakeSink, counters: &'a Counters, meter: &'a mut Meter) -> Self {
         Self {
             inner,
@@ -359,7 +369,7 @@ impl<'a> Counting<'a> {
     }
 }
 
-impl Sink for Counting<'_> {
+impl Sink for CountingSink<'_> {
     fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.inner.series(key)
     }

@@ -12,7 +12,7 @@ const SMALL: usize = 16 << 10;
 
 /// The part of a record that a connection keeps between two turns.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct PartialRecord {
     bytes: Vec<u8>,
     // Invariant: start <= end <= bytes.len()
     start: usize,
@@ -21,7 +21,7 @@ pub(super) struct Rest {
 
 /// The buffer of an ingest thread. `start..end` is not decoded yet.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct ReadBuffer {
     // Invariant: at least 2 * SMALL long
     bytes: Vec<u8>,
     // Invariant: start <= end <= bytes.len()
@@ -31,8 +31,8 @@ pub(super) struct Window {
     spare: Vec<u8>,
 }
 
-impl Window {
-    /// An empty window of `size` bytes, or a little more where that is too small.
+impl ReadBuffer {
+    /// An empty buffer of `size` bytes, or a little more where that is too small.
     pub(super) fn with_size(size: usize) -> Self {
         Self {
             bytes: vec![0; size.max(2 * SMALL)],
@@ -82,45 +82,45 @@ impl Window {
             self.start = 0;
             self.end = unread;
         }
-        // The unfinished record is longer than half of the window here, so later moves get rarer.
+        // The unfinished record is longer than half of the buffer here, so later moves get rarer.
         if self.end > size / 2 && size - self.end < size / 4 {
             self.bytes.resize(size * 2, 0);
         }
         self.bytes.get_mut(self.end..)
     }
 
-    /// Takes over the bytes that a connection kept. The window must be empty.
-    pub(super) fn adopt(&mut self, rest: &mut Rest) {
-        let kept = &rest.bytes[rest.start..rest.end];
+    /// Takes over the bytes that a connection kept. The buffer must be empty.
+    pub(super) fn adopt(&mut self, partial: &mut PartialRecord) {
+        let kept = &partial.bytes[partial.start..partial.end];
         if kept.len() > SMALL {
-            self.spare = mem::replace(&mut self.bytes, mem::take(&mut rest.bytes));
-            self.start = rest.start;
-            self.end = rest.end;
+            self.spare = mem::replace(&mut self.bytes, mem::take(&mut partial.bytes));
+            self.start = partial.start;
+            self.end = partial.end;
         } else {
             self.bytes[..kept.len()].copy_from_slice(kept);
             self.start = 0;
             self.end = kept.len();
         }
-        rest.start = 0;
-        rest.end = 0;
+        partial.start = 0;
+        partial.end = 0;
     }
 
-    /// Leaves the undecoded bytes with the connection, and the window empty.
-    pub(super) fn leave(&mut self, rest: &mut Rest) {
+    /// Leaves the undecoded bytes with the connection, and the buffer empty.
+    pub(super) fn leave(&mut self, partial: &mut PartialRecord) {
         let unread = self.end - self.start;
         if unread > SMALL {
             let mut other = mem::take(&mut self.spare);
             if other.is_empty() {
                 other = vec![0; self.bytes.len()];
             }
-            rest.bytes = mem::replace(&mut self.bytes, other);
-            rest.start = self.start;
-            rest.end = self.end;
+            partial.bytes = mem::replace(&mut self.bytes, other);
+            partial.start = self.start;
+            partial.end = self.end;
         } else {
-            rest.bytes.clear();
-            rest.bytes.extend_from_slice(&self.bytes[self.start..self.end]);
-            rest.start = 0;
-            rest.end = unread;
+            partial.bytes.clear();
+            partial.bytes.extend_from_slice(&self.bytes[self.start..self.end]);
+            partial.start = 0;
+            partial.end = unread;
         }
         self.clear();
     }
@@ -138,22 +138,22 @@ mod tests {
     static STREAM: LazyLock<Vec<u8>> = LazyLock::new(|| (0..5_000_000u32).map(|at| (at % 251) as u8).collect());
 
     /// Reads up to `bytes` of `stream` from `at` on, as a socket would.
-    fn read(window: &mut Window, stream: &[u8], at: usize, bytes: usize) -> usize {
-        let room = window.room(1 << 20).unwrap();
+    fn read(read_buffer: &mut ReadBuffer, stream: &[u8], at: usize, bytes: usize) -> usize {
+        let room = read_buffer.room(1 << 20).unwrap();
         let count = room.len().min(bytes).min(stream.len() - at);
         room[..count].copy_from_slice(&stream[at..at + count]);
-        window.filled(count);
+        read_buffer.filled(count);
         count
     }
 
     #[test]
     fn a_record_beyond_the_limit_finds_no_room() {
-        let mut window = Window::with_size(32 << 10);
+        let mut read_buffer = ReadBuffer::with_size(32 << 10);
         let mut read_bytes = 0;
-        while let Some(room) = window.room(100_000) {
+        while let Some(room) = read_buffer.room(100_000) {
             let count = room.len();
             assert!(count >= 8 << 10);
-            window.filled(count);
+            read_buffer.filled(count);
             read_bytes += count;
         }
         assert!((100_000..200_000).contains(&read_bytes));
@@ -169,23 +169,23 @@ mod tests {
             steps in prop::collection::vec((any::<bool>(), 1usize..60_000, 0usize..60_000), 1..80),
         ) {
             let stream = &*STREAM;
-            let mut window = Window::with_size(32 << 10);
-            let mut rests = [Rest::default(), Rest::default()];
+            let mut read_buffer = ReadBuffer::with_size(32 << 10);
+            let mut rests = [PartialRecord::default(), PartialRecord::default()];
             let mut read_to = [0usize; 2];
             let mut consumed_to = [0usize; 2];
             for (which, bytes, consume) in steps {
                 let which = usize::from(which);
-                window.adopt(&mut rests[which]);
+                read_buffer.adopt(&mut rests[which]);
                 // What no decoder would leave: more than half a megabyte undecoded.
-                if window.unread().len() < 1 << 19 {
-                    read_to[which] += read(&mut window, stream, read_to[which], bytes);
+                if read_buffer.unread().len() < 1 << 19 {
+                    read_to[which] += read(&mut read_buffer, stream, read_to[which], bytes);
                 }
-                prop_assert_eq!(window.unread(), &stream[consumed_to[which]..read_to[which]]);
-                let consume = consume.min(window.unread().len());
-                window.consume(consume);
+                prop_assert_eq!(read_buffer.unread(), &stream[consumed_to[which]..read_to[which]]);
+                let consume = consume.min(read_buffer.unread().len());
+                read_buffer.consume(consume);
                 consumed_to[which] += consume;
-                window.leave(&mut rests[which]);
-                prop_assert!(window.unread().is_empty());
+                read_buffer.leave(&mut rests[which]);
+                prop_assert!(read_buffer.unread().is_empty());
             }
         }
     }

@@ -6,13 +6,13 @@ use tsb_core::time::process_cpu_ns;
 
 /// tsb first, then the others, with their counters at the end of the previous interval.
 #[derive(Debug)]
-pub(super) struct Used {
+pub(super) struct ProcessUsage {
     processes: Vec<Process>,
     before: Vec<Usage>,
     own_cpu_ns: u64,
 }
 
-impl Used {
+impl ProcessUsage {
     /// Watches this process and those of `pids` that exist.
     pub(super) fn new(pids: &[u32]) -> Self {
         let others = pids.iter().filter_map(|&pid| Process::watch(pid));
@@ -34,9 +34,9 @@ impl Used {
 
     /// Fills in the resources used since the previous interval. A process that has ended used
     /// nothing.
-    pub(super) fn fill(&mut self, slice: &mut Interval) {
+    pub(super) fn fill(&mut self, interval: &mut Interval) {
         let own_cpu_ns = process_cpu_ns();
-        slice.cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
+        interval.cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
         for (index, (process, before)) in self.processes.iter().zip(&mut self.before).enumerate() {
             let now = process.usage().unwrap_or_else(|| Usage {
                 rss_bytes: 0,
@@ -45,10 +45,10 @@ impl Used {
             let used = since(&now, before);
             *before = now;
             if index == 0 {
-                (slice.rss_bytes, slice.read_bytes, slice.written_bytes) =
+                (interval.rss_bytes, interval.read_bytes, interval.written_bytes) =
                     (used.rss_bytes, used.read_bytes, used.written_bytes);
             } else {
-                slice.watched.push(used);
+                interval.watched.push(used);
             }
         }
     }
@@ -71,26 +71,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_of_a_process_add_up_to_what_it_used() {
+    fn intervals_of_a_process_add_up_to_what_it_used() {
         let own = std::process::id();
-        let mut used = Used::new(&[own, u32::MAX]);
-        let mut slices = [Interval::default(), Interval::default()];
-        for slice in &mut slices {
+        let mut used = ProcessUsage::new(&[own, u32::MAX]);
+        let mut intervals = [Interval::default(), Interval::default()];
+        for interval in &mut intervals {
             let until = process_cpu_ns() + 30_000_000;
             while process_cpu_ns() < until {}
-            used.fill(slice);
+            used.fill(interval);
         }
         assert!(
-            slices
+            intervals
                 .iter()
-                .all(|slice| slice.cpu_ns >= 30_000_000 && slice.rss_bytes > 0)
+                .all(|interval| interval.cpu_ns >= 30_000_000 && interval.rss_bytes > 0)
         );
         assert!(
-            slices
+            intervals
                 .iter()
-                .all(|slice| slice.watched.len() == 1 && slice.watched[0].pid == own)
+                .all(|interval| interval.watched.len() == 1 && interval.watched[0].pid == own)
         );
-        let sum: u64 = slices.iter().map(|slice| slice.watched[0].cpu_ns).sum();
+        let sum: u64 = intervals.iter().map(|interval| interval.watched[0].cpu_ns).sum();
         let all = used.in_all().remove(1);
         assert!(
             all.user_cpu_ns + all.system_cpu_ns >= sum && sum >= 30_000_000,
