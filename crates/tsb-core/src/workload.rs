@@ -17,7 +17,6 @@ mod error;
 pub mod fleet;
 mod generator;
 mod hash;
-mod law;
 mod layout;
 mod lives;
 mod messages;
@@ -27,6 +26,7 @@ mod replay;
 mod rows;
 mod spec;
 mod trace;
+mod value_model;
 
 use std::ops::Range;
 
@@ -35,22 +35,22 @@ pub use fleet::{FleetFile, FleetSpec, Shape};
 pub use generator::Generator;
 pub use layout::Group;
 pub use offered::{Estimator, Offered};
-pub use replay::{Checkpoint, How, Replay, Sent, SentTimes};
+pub use replay::{Checkpoint, Replay, Sent, SentAs, SentTimes};
 pub use spec::{
     BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
 };
 
-pub use trace::{COPY_LABEL, GridAsked, TraceSource, Window};
+pub use trace::{COPY_LABEL, GridOption, TraceSource, Window};
 
 use crate::schedule::Moments;
 use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};
 use crate::trace::TraceProblems;
-use disorder::Fates;
+use disorder::DisorderModel;
 use hash::{Purpose, Stream};
-use law::{Keys, Law};
 use layout::{Block, Layout};
-use trace::Recorded;
+use trace::RecordedWorkload;
+use value_model::{Keys, ValueModel};
 
 /// A fleet, planned down to each series. Immutable; share it in an `Arc`.
 ///
@@ -75,11 +75,11 @@ use trace::Recorded;
 pub struct Workload {
     spec: WorkloadSpec,
     layout: Layout,
-    fates: Fates,
+    disorder: DisorderModel,
     /// The phase of each group in timestamps: rounded to the resolution.
     stamp_phases: Vec<i64>,
     /// The recording that provides the values; `None` for a simulated fleet.
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedWorkload>,
 }
 
 impl Workload {
@@ -103,11 +103,15 @@ impl Workload {
     /// Names the field of the spec that is invalid with a trace, or what the trace lacks.
     pub fn of_trace(spec: &WorkloadSpec, trace: &crate::trace::Trace) -> Result<Self, WorkloadError> {
         spec.check()?;
-        let (recorded, layout) = Recorded::plan(spec, trace)?;
+        let (recorded, layout) = RecordedWorkload::plan(spec, trace)?;
         Self::of_layout(spec, layout, Some(recorded))
     }
 
-    fn of_layout(spec: &WorkloadSpec, layout: Layout, recorded: Option<Recorded>) -> Result<Self, WorkloadError> {
+    fn of_layout(
+        spec: &WorkloadSpec,
+        layout: Layout,
+        recorded: Option<RecordedWorkload>,
+    ) -> Result<Self, WorkloadError> {
         let shortest = layout.groups.iter().map(|group| group.interval_ns).min().unwrap_or(1);
         spec.jitter.fits(shortest)?;
         let has_ticks = recorded.as_ref().is_none_or(|recorded| recorded.moments().is_none());
@@ -126,7 +130,7 @@ impl Workload {
         let stamp_phase = |group: &Group| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
         Ok(Self {
             stamp_phases: layout.groups.iter().map(stamp_phase).collect(),
-            fates: Fates::new(spec),
+            disorder: DisorderModel::new(spec),
             spec: spec.clone(),
             layout,
             recorded,
@@ -200,23 +204,23 @@ impl Workload {
     /// The replayed part of a recording and its period; `None` for a simulated fleet, whose values
     /// never repeat.
     pub fn window(&self) -> Option<Window> {
-        self.recorded.as_ref().map(Recorded::window)
+        self.recorded.as_ref().map(RecordedWorkload::window)
     }
 
     /// The rows of a recording that were left out when it was read.
     pub fn trace_problems(&self) -> Option<&TraceProblems> {
-        self.recorded.as_ref().map(Recorded::problems)
+        self.recorded.as_ref().map(RecordedWorkload::problems)
     }
 
     /// What the reader of a recording decided where the file is ambiguous.
     pub fn trace_decisions(&self) -> &[String] {
-        self.recorded.as_ref().map_or(&[], Recorded::decisions)
+        self.recorded.as_ref().map_or(&[], RecordedWorkload::decisions)
     }
 
     /// The moments at which each group reports, if they are not at an interval: the roster is then
     /// built with [`Roster::of_moments`](crate::schedule::Roster::of_moments).
     pub fn moments(&self) -> Option<&[Moments]> {
-        self.recorded.as_ref().and_then(Recorded::moments)
+        self.recorded.as_ref().and_then(RecordedWorkload::moments)
     }
 
     /// Number of passes over a recording by the operations of `issued` (a range of ticks per
@@ -235,7 +239,7 @@ impl Workload {
 
     /// The checksum that a plan stores to identify its recording.
     pub fn trace_checksum(&self) -> Option<u32> {
-        self.recorded.as_ref().map(Recorded::checksum)
+        self.recorded.as_ref().map(RecordedWorkload::checksum)
     }
 
     /// The ids of a group.
@@ -315,12 +319,12 @@ impl Workload {
     }
 
     /// The value model of a series, with its parameters drawn again.
-    fn law(&self, series: u32) -> Law {
+    fn model(&self, series: u32) -> ValueModel {
         if self.recorded.is_some() {
-            return Law::Recorded;
+            return ValueModel::Recorded;
         }
-        let spec = &self.layout.laws[usize::from(self.layout.law_of[series as usize])];
-        spec.draw(&mut Stream::new(self.spec.seed, Purpose::Law, u64::from(series)))
+        let spec = &self.layout.models[usize::from(self.layout.model_of[series as usize])];
+        spec.draw(&mut Stream::new(self.spec.seed, Purpose::ValueModel, u64::from(series)))
     }
 }
 

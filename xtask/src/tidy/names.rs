@@ -36,11 +36,6 @@ const SHARED: &[(&str, &str, &str)] = &[
     ("benches", "Way", "sockets of one table, methods of another"),
     (
         "crates/tsb-core",
-        "Column",
-        "a series of a recording, and one that a generator advances",
-    ),
-    (
-        "crates/tsb-core",
         "Cursor",
         "public over a schedule; the other reads bytes of a trace",
     ),
@@ -77,23 +72,8 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "Piece",
-        "a text that records share, and what a copy of a recording sends",
-    ),
-    (
-        "crates/tsb-core",
-        "Place",
-        "of a problem in a trace, and of a series in its name",
-    ),
-    (
-        "crates/tsb-core",
         "Rate",
         "figures in the report, and an exact rate of a schedule",
-    ),
-    (
-        "crates/tsb-core",
-        "Recorded",
-        "a schedule of recorded times, and the workload they come from",
     ),
     (
         "crates/tsb-core",

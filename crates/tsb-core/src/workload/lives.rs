@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Workload;
-use super::disorder::Fate;
+use super::disorder::SampleOutcome;
 use super::layout::Block;
 use crate::series::SeriesId;
 
@@ -59,11 +59,11 @@ impl Workload {
             return ticks.next();
         }
         let death = self.lifetime(series).map_or(u64::MAX, |life| life.end);
-        let key = self.fates.fate_key(series.0);
+        let key = self.disorder.outcome_key(series.0);
         ticks.find(|&tick| {
-            self.fates
-                .of(key, tick, super::law::tick_key(self.spec.seed, tick), death)
-                != Fate::Missing
+            self.disorder
+                .of(key, tick, super::value_model::tick_key(self.spec.seed, tick), death)
+                != SampleOutcome::Missing
         })
     }
 

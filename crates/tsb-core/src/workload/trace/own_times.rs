@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Cells, Piece};
+use super::{CellLists, TickSamples};
 use crate::schedule::Moments;
 use crate::series::SeriesId;
 use crate::time::SECOND_NS;
@@ -18,12 +18,12 @@ use crate::workload::error::WorkloadError;
 
 /// The samples of a recording by host and moment, and by series.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct OwnTimes {
     window_ns: u64,
     interval_ns: u64,
     hosts: Vec<Host>,
     /// By position: the moments of its host at which a series has a sample.
-    by_series: Cells<u32>,
+    by_series: CellLists<u32>,
     /// By group.
     moments: Vec<Moments>,
     /// Samples whose series has another sample at the same time.
@@ -36,10 +36,10 @@ struct Host {
     first: u32,
     times: Arc<[u64]>,
     /// By moment.
-    rows: Cells<SeriesId>,
+    rows: CellLists<SeriesId>,
 }
 
-impl Own {
+impl OwnTimes {
     /// Lays out the series in `order`; `sizes` are the numbers of series per host.
     pub(super) fn lay(
         trace: &Trace,
@@ -62,7 +62,7 @@ impl Own {
             window_ns,
             interval_ns: usual_ns,
             hosts: Vec::with_capacity(sizes.len()),
-            by_series: Cells::new(),
+            by_series: CellLists::new(),
             moments: Vec::new(),
             doubled: 0,
         };
@@ -95,7 +95,7 @@ impl Own {
         // The sort must be stable: samples of one series at the same time keep their file order.
         samples.sort_by_key(|&(time, place, _)| (time, place));
         let mut times = Vec::new();
-        let mut rows = Cells::new();
+        let mut rows = CellLists::new();
         let mut by_place: Vec<Vec<(u32, f64)>> = vec![Vec::new(); members.len()];
         for moment in samples.chunk_by(|left, right| left.0 == right.0) {
             let number = times.len() as u32;
@@ -166,12 +166,12 @@ impl Own {
 
     /// What a range of series of a group sends at a tick; `series` is the number of series per
     /// copy.
-    pub(super) fn piece(&self, group: usize, ids: Range<u32>, tick: u64, series: u32) -> Piece<'_> {
+    pub(super) fn piece(&self, group: usize, ids: Range<u32>, tick: u64, series: u32) -> TickSamples<'_> {
         let host = &self.hosts[group % self.hosts.len()];
         let offset = self.copy_of(group) * series;
         let range = SeriesId(ids.start - offset)..SeriesId(ids.end - offset);
         let (places, values) = host.rows.part(self.moments[group].place(tick), range);
-        Piece { offset, places, values }
+        TickSamples { offset, places, values }
     }
 
     /// The values of a series (`place` in the recording) at some ticks of its group.
