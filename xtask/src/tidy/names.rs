@@ -33,12 +33,6 @@ const SHARED: &[(&str, &str, &str)] = &[
         "Order",
         "how codecs and how drivers batch a tick; two tables that never meet",
     ),
-    ("benches", "Way", "sockets of one table, methods of another"),
-    (
-        "crates/tsb-core",
-        "Cursor",
-        "public over a schedule; the other reads bytes of a trace",
-    ),
     (
         "crates/tsb-core",
         "Curve",
@@ -54,7 +48,6 @@ const SHARED: &[(&str, &str, &str)] = &[
         "Interval",
         "figures in the report, and the histogram they come from",
     ),
-    ("crates/tsb-core", "Kind", "of statsd's values, and of a trace's blocks"),
     (
         "crates/tsb-core",
         "Latency",
@@ -97,28 +90,8 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "Status",
-        "of a verdict, and a line of rrdcached's protocol",
-    ),
-    (
-        "crates/tsb-core",
         "Target",
         "trait of an emitter; report holds what describes one",
-    ),
-    (
-        "crates/tsb-core",
-        "Verdict",
-        "of a run; the other is what an HTTP answer says",
-    ),
-    (
-        "crates/tsb-librrd",
-        "Creation",
-        "the safe form, and the one with pointers",
-    ),
-    (
-        "crates/tsb-rrd",
-        "Stage",
-        "of a file that is read ahead, and a staging buffer",
     ),
 ];
 

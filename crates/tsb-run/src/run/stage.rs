@@ -7,7 +7,7 @@ use tsb_core::Timestamp;
 use tsb_core::net::Carrier;
 use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_core::wire::{Protocol, Uncarried};
+use tsb_core::wire::{Protocol, UnsupportedSeries};
 use tsb_core::workload::{FleetSpec, Workload};
 use tsb_stores::Store;
 
@@ -103,7 +103,7 @@ fn can_carry(plan: &Plan, workload: &Workload) -> Result<(), Error> {
     match skipped {
         (0, _) => Ok(()),
         (skipped, tried) => {
-            let whole = if protocol.facts().integers_only {
+            let whole = if protocol.capabilities().integers_only {
                 ": it carries whole numbers only"
             } else {
                 ""
@@ -115,7 +115,7 @@ fn can_carry(plan: &Plan, workload: &Workload) -> Result<(), Error> {
 }
 
 /// How many of the first samples a protocol would leave out, and how many were tried.
-fn tried(protocol: Protocol, workload: &Workload) -> Result<(u64, usize), Uncarried> {
+fn tried(protocol: Protocol, workload: &Workload) -> Result<(u64, usize), UnsupportedSeries> {
     let mut encoder = protocol.encoder(workload.catalog())?;
     let groups = workload.groups();
     let mut generator = workload.generator(0..groups.len(), Timestamp::from_secs(1_700_000_000));
