@@ -33,7 +33,7 @@ use std::ops::Range;
 pub use error::WorkloadError;
 pub use fleet::{FleetFile, FleetSpec, Shape};
 pub use generator::Generator;
-pub use layout::Group;
+pub use layout::SeriesGroup;
 pub use offered::{Estimator, Offered};
 pub use replay::{Checkpoint, Replay, Sent, SentAs, SentTimes};
 pub use spec::{
@@ -42,7 +42,7 @@ pub use spec::{
 
 pub use trace::{COPY_LABEL, GridOption, TraceSource, Window};
 
-use crate::schedule::Moments;
+use crate::schedule::TickTimes;
 use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};
 use crate::trace::TraceProblems;
@@ -114,7 +114,7 @@ impl Workload {
     ) -> Result<Self, WorkloadError> {
         let shortest = layout.groups.iter().map(|group| group.interval_ns).min().unwrap_or(1);
         spec.jitter.fits(shortest)?;
-        let has_ticks = recorded.as_ref().is_none_or(|recorded| recorded.moments().is_none());
+        let has_ticks = recorded.as_ref().is_none_or(|recorded| recorded.tick_times().is_none());
         if has_ticks
             && layout
                 .groups
@@ -127,7 +127,7 @@ impl Workload {
             ));
         }
         let resolution_ns = spec.resolution_ns;
-        let stamp_phase = |group: &Group| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
+        let stamp_phase = |group: &SeriesGroup| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
         Ok(Self {
             stamp_phases: layout.groups.iter().map(stamp_phase).collect(),
             disorder: DisorderModel::new(spec),
@@ -148,7 +148,7 @@ impl Workload {
     }
 
     /// The groups of series that report together. Ids are contiguous and ascending by group.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[SeriesGroup] {
         &self.layout.groups
     }
 
@@ -217,21 +217,23 @@ impl Workload {
         self.recorded.as_ref().map_or(&[], RecordedWorkload::decisions)
     }
 
-    /// The moments at which each group reports, if they are not at an interval: the roster is then
-    /// built with [`Roster::of_moments`](crate::schedule::Roster::of_moments).
-    pub fn moments(&self) -> Option<&[Moments]> {
-        self.recorded.as_ref().and_then(RecordedWorkload::moments)
+    /// The times at which each group reports, if they are not at an interval: the roster is then
+    /// built with [`Roster::of_tick_times`](crate::schedule::Roster::of_tick_times).
+    pub fn tick_times(&self) -> Option<&[TickTimes]> {
+        self.recorded.as_ref().and_then(RecordedWorkload::tick_times)
     }
 
     /// Number of passes over a recording by the operations of `issued` (a range of ticks per
     /// group); 0 for a simulated fleet. Above 1, values repeat.
     pub fn passes(&self, issued: &[Range<u64>]) -> f64 {
         let Some(window) = self.window() else { return 0.0 };
-        let Some(moments) = self.moments() else {
+        let Some(tick_times) = self.tick_times() else {
             return window.passes(issued.iter().map(|ticks| ticks.end).max().unwrap_or(0));
         };
-        let ends = moments.iter().zip(issued).filter(|(_, ticks)| !ticks.is_empty());
-        let last = ends.map(|(moments, ticks)| moments.offset_ns(ticks.end - 1)).max();
+        let ends = tick_times.iter().zip(issued).filter(|(_, ticks)| !ticks.is_empty());
+        let last = ends
+            .map(|(tick_times, ticks)| tick_times.offset_ns(ticks.end - 1))
+            .max();
         last.map_or(0.0, |last| {
             (last as f64 + window.interval_ns as f64) / window.length_ns as f64
         })
@@ -254,11 +256,11 @@ impl Workload {
     }
 
     fn per_second(&self, count: impl Fn(usize) -> f64) -> f64 {
-        if let Some(moments) = self.moments() {
-            let rate = |(index, moments): (usize, &Moments)| {
-                count(index) * moments.per_window() as f64 * SECOND_NS as f64 / moments.window_ns() as f64
+        if let Some(tick_times) = self.tick_times() {
+            let rate = |(index, tick_times): (usize, &TickTimes)| {
+                count(index) * tick_times.per_window() as f64 * SECOND_NS as f64 / tick_times.window_ns() as f64
             };
-            return moments.iter().enumerate().map(rate).sum();
+            return tick_times.iter().enumerate().map(rate).sum();
         }
         let groups = self.layout.groups.iter().enumerate();
         groups
@@ -271,7 +273,7 @@ impl Workload {
     pub fn split(&self, workers: usize) -> Vec<Range<usize>> {
         let groups = &self.layout.groups;
         let parts = workers.clamp(1, groups.len());
-        let weight = |group: &Group| f64::from(group.len) / group.interval_ns as f64;
+        let weight = |group: &SeriesGroup| f64::from(group.len) / group.interval_ns as f64;
         let total: f64 = groups.iter().map(weight).sum();
         let mut ranges = Vec::with_capacity(parts);
         let (mut start, mut so_far) = (0, 0.0);
@@ -290,8 +292,8 @@ impl Workload {
 
     /// The timestamp of a tick's samples, before jitter.
     pub fn timestamp(&self, group: usize, tick: u64, base: Timestamp) -> Timestamp {
-        if let Some(moments) = self.moments() {
-            return base + i64::try_from(moments[group].offset_ns(tick)).unwrap_or(i64::MAX);
+        if let Some(tick_times) = self.tick_times() {
+            return base + i64::try_from(tick_times[group].offset_ns(tick)).unwrap_or(i64::MAX);
         }
         let interval_ns = self.layout.groups[group].interval_ns as i64;
         base + self.stamp_phases[group].saturating_add((tick as i64).saturating_mul(interval_ns))

@@ -40,11 +40,6 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "Group",
-        "what a timetable drives, and the series that it stands for",
-    ),
-    (
-        "crates/tsb-core",
         "Interval",
         "figures in the report, and the histogram they come from",
     ),
@@ -70,11 +65,6 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "Recorder",
-        "of latencies, and of a machine's metrics",
-    ),
-    (
-        "crates/tsb-core",
         "Report",
         "of an emitter, and the document that holds it",
     ),
@@ -82,11 +72,6 @@ const SHARED: &[(&str, &str, &str)] = &[
         "crates/tsb-core",
         "Run",
         "what an emitter runs, and the report of a run",
-    ),
-    (
-        "crates/tsb-core",
-        "Segment",
-        "of a rate's curve, and of a trace's columns",
     ),
     (
         "crates/tsb-core",

@@ -143,7 +143,7 @@ impl FromStr for TimeUnit {
 
 /// One line of a file, without its end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     /// Line number, from 1.
     pub(crate) number: u64,
     /// Offset in the file.
@@ -157,7 +157,7 @@ pub(crate) struct Line<'a> {
 /// bounded by [`MAX_LINE_BYTES`].
 pub(crate) fn each_line(
     input: impl Read,
-    visit: &mut dyn FnMut(Line<'_>) -> Result<(), TraceDefect>,
+    visit: &mut dyn FnMut(TextLine<'_>) -> Result<(), TraceDefect>,
 ) -> Result<(), TraceDefect> {
     let mut input = BufReader::with_capacity(1 << 16, input);
     let mut buffer = Vec::new();
@@ -182,7 +182,7 @@ pub(crate) fn each_line(
         }
         let bytes = buffer.strip_suffix(b"\n").unwrap_or(&buffer);
         let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-        visit(Line {
+        visit(TextLine {
             number,
             offset,
             bytes,

@@ -28,7 +28,7 @@ pub(crate) struct Block {
 
 /// Series that report together: the operations of a workload are (group, tick).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct SeriesGroup {
     /// The first id of the group.
     pub first: SeriesId,
     /// Number of ids, all generations of churn included.
@@ -52,7 +52,7 @@ pub(crate) struct Layout {
     /// Index of each series' value model in `models`.
     pub(crate) model_of: Vec<u16>,
     pub(crate) blocks: Vec<Block>,
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<SeriesGroup>,
 }
 
 /// One host of the layout.
@@ -366,7 +366,7 @@ impl<'a> Builder<'a> {
             let members = &self.layout.blocks[blocks.clone()];
             let start = members.iter().map(|block| block.ticks.start).min().unwrap_or(0);
             let end = members.iter().map(|block| block.ticks.end).max().unwrap_or(0);
-            self.layout.groups.push(Group {
+            self.layout.groups.push(SeriesGroup {
                 first: SeriesId(first),
                 len: members.iter().map(|block| block.len).sum(),
                 interval_ns,

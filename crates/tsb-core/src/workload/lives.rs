@@ -10,8 +10,10 @@ use crate::series::SeriesId;
 impl Workload {
     /// The newest tick of a group at a fleet time since the start; `None` before its first.
     pub fn tick_at(&self, group: usize, fleet_ns: u64) -> Option<u64> {
-        if let Some(moments) = self.moments() {
-            return moments[group].ticks_before(fleet_ns.saturating_add(1)).checked_sub(1);
+        if let Some(tick_times) = self.tick_times() {
+            return tick_times[group]
+                .ticks_before(fleet_ns.saturating_add(1))
+                .checked_sub(1);
         }
         let group = &self.layout.groups[group];
         Some(fleet_ns.checked_sub(group.phase_ns)? / group.interval_ns)

@@ -62,8 +62,8 @@ impl Workload {
             let most = match self.window() {
                 Some(_) if estimator.values >= VALUES_MAX => break,
                 Some(window) => self
-                    .moments()
-                    .map_or(window.ticks, |moments| moments[group].per_window()),
+                    .tick_times()
+                    .map_or(window.ticks, |tick_times| tick_times[group].per_window()),
                 None => TICKS_MAX,
             };
             let ticks = start..ticks.end.min(start.saturating_add(most));

@@ -20,10 +20,10 @@ use super::disorder::DisorderModel;
 use super::error::WorkloadError;
 use super::fleet::FleetSpec;
 use super::hash::{Purpose, Stream};
-use super::layout::{Block, Group, Layout};
+use super::layout::{Block, Layout, SeriesGroup};
 use super::messages;
 use super::spec::{BatchMode, MAX_SERIES, Phase, WorkloadSpec};
-use crate::schedule::Moments;
+use crate::schedule::TickTimes;
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 use crate::trace::{Trace, TraceProblems};
@@ -326,11 +326,11 @@ impl RecordedWorkload {
         &self.decisions
     }
 
-    /// The moments of each group, if samples have their own times.
-    pub(crate) fn moments(&self) -> Option<&[Moments]> {
+    /// The tick times of each group, if samples have their own times.
+    pub(crate) fn tick_times(&self) -> Option<&[TickTimes]> {
         match &self.samples {
             RecordedSamples::Grid(_) => None,
-            RecordedSamples::OwnTimes(own) => Some(own.moments()),
+            RecordedSamples::OwnTimes(own) => Some(own.tick_times()),
         }
     }
 
@@ -399,8 +399,8 @@ impl RecordedWorkload {
         let grid = match &self.samples {
             RecordedSamples::Grid(grid) => grid,
             RecordedSamples::OwnTimes(own) => {
-                let moments = &own.moments()[group];
-                return moments.samples() as f64 / moments.per_window() as f64;
+                let tick_times = &own.tick_times()[group];
+                return tick_times.samples() as f64 / tick_times.per_window() as f64;
             }
         };
         let series = self.window.series;
@@ -557,7 +557,7 @@ fn grouped(spec: &WorkloadSpec, mut layout: Layout, hosts: &[u32], asked: u32, i
             len,
             ticks: 0..u64::MAX,
         });
-        layout.groups.push(Group {
+        layout.groups.push(SeriesGroup {
             first: SeriesId(first),
             len,
             interval_ns,

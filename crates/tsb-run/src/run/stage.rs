@@ -146,8 +146,8 @@ pub fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Error> {
         end_tick: group.ticks.end,
         samples: workload.usual_samples(index).round() as u32,
     });
-    let roster = match workload.moments() {
-        Some(moments) => Roster::of_moments(groups.collect(), moments.to_vec()),
+    let roster = match workload.tick_times() {
+        Some(tick_times) => Roster::of_tick_times(groups.collect(), tick_times.to_vec()),
         None => Roster::new(groups.collect()),
     };
     let roster = roster.map_err(|error| bad(&error))?;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tsb_core::latency::Histogram;
-use tsb_core::report::experiment::{Beyond, Drain, Times};
+use tsb_core::report::experiment::{Beyond, Drain, TimeQuantiles};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_stores::write_cache::Sync;
 
@@ -164,7 +164,7 @@ fn flushes(way: &Way, speaker: &mut Speaker, bed: &mut Bed, clock: &MonotonicClo
         way: way.kind.name().to_owned(),
         files: bed.len(),
         flushes: count,
-        times: Times {
+        times: TimeQuantiles {
             p50_us: us(&times, 0.5),
             p90_us: us(&times, 0.9),
             p99_us: us(&times, 0.99),
@@ -207,7 +207,7 @@ fn acks(
         way: kind.name().to_owned(),
         policy: name.to_owned(),
         acks: count,
-        times: Times {
+        times: TimeQuantiles {
             p50_us: us(&times, 0.5),
             p90_us: None,
             p99_us: us(&times, 0.99),

@@ -24,9 +24,9 @@ impl RecordedWorkload {
                 if !own.lives_at(group, place, fleet_ns) {
                     return None;
                 }
-                let moments = own.moments().get(group)?;
-                let pass_ns = fleet_ns.saturating_sub(moments.within_window(fleet_ns));
-                let from = moments.ticks_before(pass_ns);
+                let tick_times = own.tick_times().get(group)?;
+                let pass_ns = fleet_ns.saturating_sub(tick_times.within_window(fleet_ns));
+                let from = tick_times.ticks_before(pass_ns);
                 self.samples(group, series, from..tick + 1).next().map(|(tick, _)| tick)
             }
         }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{CellLists, TickSamples};
-use crate::schedule::Moments;
+use crate::schedule::TickTimes;
 use crate::series::SeriesId;
 use crate::time::SECOND_NS;
 use crate::trace::Trace;
@@ -25,7 +25,7 @@ pub(super) struct OwnTimes {
     /// By position: the moments of its host at which a series has a sample.
     by_series: CellLists<u32>,
     /// By group.
-    moments: Vec<Moments>,
+    tick_times: Vec<TickTimes>,
     /// Samples whose series has another sample at the same time.
     doubled: u64,
 }
@@ -63,7 +63,7 @@ impl OwnTimes {
             interval_ns: usual_ns,
             hosts: Vec::with_capacity(sizes.len()),
             by_series: CellLists::new(),
-            moments: Vec::new(),
+            tick_times: Vec::new(),
             doubled: 0,
         };
         let mut first = 0;
@@ -129,10 +129,10 @@ impl OwnTimes {
             let samples =
                 self.by_series.starts[(host.first + len) as usize] - self.by_series.starts[host.first as usize];
             let shift = shifts[group / hosts];
-            Moments::new(host.times.clone(), self.window_ns, shift, samples as u64)
+            TickTimes::new(host.times.clone(), self.window_ns, shift, samples as u64)
         });
         // Every host has a series and every series a sample, so no list is empty or refused.
-        self.moments = groups.flatten().collect();
+        self.tick_times = groups.flatten().collect();
     }
 
     pub(super) fn window_ns(&self) -> u64 {
@@ -156,8 +156,8 @@ impl OwnTimes {
         self.hosts.iter().map(|host| host.times.len() as u64).max().unwrap_or(0)
     }
 
-    pub(super) fn moments(&self) -> &[Moments] {
-        &self.moments
+    pub(super) fn tick_times(&self) -> &[TickTimes] {
+        &self.tick_times
     }
 
     fn copy_of(&self, group: usize) -> u32 {
@@ -170,7 +170,7 @@ impl OwnTimes {
         let host = &self.hosts[group % self.hosts.len()];
         let offset = self.copy_of(group) * series;
         let range = SeriesId(ids.start - offset)..SeriesId(ids.end - offset);
-        let (places, values) = host.rows.part(self.moments[group].place(tick), range);
+        let (places, values) = host.rows.part(self.tick_times[group].place(tick), range);
         TickSamples { offset, places, values }
     }
 
@@ -182,9 +182,9 @@ impl OwnTimes {
         ticks: Range<u64>,
     ) -> impl Iterator<Item = (u64, f64)> + use<'_> {
         let (rows, values) = self.by_series.list(place as usize);
-        let moments = &self.moments[group];
-        let per_window = moments.per_window();
-        let first = moments.place(ticks.start) as u64;
+        let tick_times = &self.tick_times[group];
+        let per_window = tick_times.per_window();
+        let first = tick_times.place(ticks.start) as u64;
         let start = rows.partition_point(|&row| u64::from(row) < first);
         // The tick at which moment 0 was last; negative if that was before tick 0.
         let zero = i128::from(ticks.start) - i128::from(first);
@@ -204,7 +204,7 @@ impl OwnTimes {
         let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
             return false;
         };
-        let at = self.moments[group].within_window(offset_ns);
+        let at = self.tick_times[group].within_window(offset_ns);
         (times[first as usize]..times[last as usize].saturating_add(self.interval_ns)).contains(&at)
     }
 }

@@ -2,7 +2,7 @@
 //! before it is due, so a store that answers with a newer one is wrong.
 
 use tsb_core::Timestamp;
-use tsb_core::workload::Group;
+use tsb_core::workload::SeriesGroup;
 
 use super::Subject;
 use crate::audit::Heard;
@@ -33,7 +33,7 @@ fn now(subject: &Subject) -> Option<Timestamp> {
 }
 
 /// The newest timestamp of a group that is due by `now`, plus the largest possible jitter.
-fn until(subject: &Subject, index: usize, group: &Group, now: Timestamp) -> Timestamp {
+fn until(subject: &Subject, index: usize, group: &SeriesGroup, now: Timestamp) -> Timestamp {
     let workload = &subject.stage.workload;
     let jitter_ns = workload.spec().jitter.max_ns as i64;
     // Recorded timestamps do not follow the ticks.
