@@ -1,4 +1,6 @@
-//! Finds the processes on this machine that listen on a port or a Unix socket. Processes of other users are visible only with privileges.
+//! Finds the processes on this machine that listen on a port or a Unix socket.
+//!
+//! Processes of other users are visible only with privileges.
 
 use std::collections::HashSet;
 

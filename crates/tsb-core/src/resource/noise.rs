@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc::{CpuTimes, Schedstat, Stat, Status, schedstats_of, tick_ns};
+use crate::proc::{CpuTimes, ProcessStatus, Schedstat, Stat, schedstats_of, tick_ns};
 use crate::time::process_cpu_ns;
 
 /// A thread that wakes up less than this after the requested time is on time: timers have slack,
@@ -62,7 +62,7 @@ impl MeasuredProcesses {
         pids.extend(targets.iter().filter(|pid| **pid != std::process::id()));
         let mut cpus = Some(BTreeSet::new());
         for pid in &pids {
-            let Some(status) = Status::of(*pid) else {
+            let Some(status) = ProcessStatus::of(*pid) else {
                 continue;
             };
             cpus = cpus.zip(status.cpus).map(|(cpus, allowed)| &cpus | &allowed);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc::{Io, Stat, Status, tick_ns};
+use crate::proc::{Io, ProcessStatus, Stat, tick_ns};
 
 /// What a process used between two readings. A count that could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Process {
 #[derive(Clone, Debug, Default)]
 struct ProcessSnapshot {
     stat: Stat,
-    status: Status,
+    status: ProcessStatus,
     io: Io,
 }
 
@@ -56,7 +56,7 @@ impl ProcessSnapshot {
     fn of(pid: u32) -> Option<Self> {
         Some(Self {
             stat: Stat::of(pid)?,
-            status: Status::of(pid).unwrap_or_default(),
+            status: ProcessStatus::of(pid).unwrap_or_default(),
             io: Io::of(pid).unwrap_or_default(),
         })
     }
