@@ -58,7 +58,7 @@ fn main() {
         Some("rates") => {
             let asked = word(1).unwrap_or("tsb");
             let all = Protocol::ALL.into_iter().filter(|protocol| protocol.is_packed());
-            let timed = all.filter(|protocol| protocol.facts().timestamps);
+            let timed = all.filter(|protocol| protocol.capabilities().timestamps);
             for protocol in timed.filter(|protocol| asked == "all" || protocol.name() == asked) {
                 rates(protocol, word(2).unwrap_or("memory:"));
             }
@@ -160,7 +160,7 @@ fn ticks() -> Vec<Vec<f64>> {
 /// The values as a protocol can carry them: rounded if it has integers only.
 fn carried(ticks: &[Vec<f64>], protocol: Protocol) -> Vec<Vec<f64>> {
     let mut ticks = ticks.to_vec();
-    if protocol.facts().integers_only {
+    if protocol.capabilities().integers_only {
         ticks.iter_mut().flatten().for_each(|value| *value = value.round());
     }
     ticks
@@ -284,7 +284,11 @@ impl RunResult {
 
 /// A fleet whose values the protocol carries.
 fn fleet(protocol: Protocol) -> &'static str {
-    if protocol.facts().integers_only { "kstat" } else { "mix" }
+    if protocol.capabilities().integers_only {
+        "kstat"
+    } else {
+        "mix"
+    }
 }
 
 fn run(protocol: Protocol, store: &str, rate: u64) -> RunResult {

@@ -161,7 +161,7 @@ impl Codec {
     /// Generates the values of the next tick. Shuffled order starts with the second tick.
     pub fn next_tick(&mut self) {
         self.fleet.tick(&mut self.values);
-        if self.case.protocol.facts().integers_only {
+        if self.case.protocol.capabilities().integers_only {
             self.values.iter_mut().for_each(|value| *value = value.round());
         }
         if self.order == BatchOrder::Shuffled && self.ticks > 0 {

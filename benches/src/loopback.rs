@@ -135,7 +135,7 @@ pub fn wires() -> impl Iterator<Item = (Protocol, Transport)> {
         .filter(|transport| !transport.is_answered());
     let all = Protocol::ALL
         .into_iter()
-        .filter(|protocol| protocol.facts().timestamps && !protocol.facts().integers_only);
+        .filter(|protocol| protocol.capabilities().timestamps && !protocol.capabilities().integers_only);
     all.flat_map(move |protocol| unanswered.clone().map(move |transport| (protocol, transport)))
         .filter(|(protocol, transport)| match transport.carrier() {
             Carrier::Datagrams => protocol.is_packed(),

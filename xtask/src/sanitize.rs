@@ -28,7 +28,7 @@ struct Job {
 const JOBS: &[Job] = &[
     Job {
         package: "tsb-core",
-        covers: &["crates/tsb-core/src/wire/lanes/sse2.rs"],
+        covers: &["crates/tsb-core/src/wire/simd/sse2.rs"],
         arguments: &["--lib", "--test", "fuzz_corpus", "--", "wire", "corpus"],
         needs_librrd: false,
     },

@@ -241,11 +241,11 @@ mod tests {
     fn every_protocol_has_an_endpoint_where_it_runs() {
         for protocol in Protocol::ALL {
             let endpoint = format!("{protocol}+tcp://127.0.0.1:1").parse::<Endpoint>();
-            assert_eq!(endpoint.is_ok(), protocol.facts().streams, "{protocol}");
+            assert_eq!(endpoint.is_ok(), protocol.capabilities().streams, "{protocol}");
             let endpoint = format!("{protocol}+udp://127.0.0.1:1").parse::<Endpoint>();
-            assert_eq!(endpoint.is_ok(), protocol.facts().datagrams, "{protocol}");
+            assert_eq!(endpoint.is_ok(), protocol.capabilities().datagrams, "{protocol}");
             let endpoint = format!("{protocol}+http://127.0.0.1:1").parse::<Endpoint>();
-            assert_eq!(endpoint.is_ok(), protocol.facts().http, "{protocol}");
+            assert_eq!(endpoint.is_ok(), protocol.capabilities().http, "{protocol}");
         }
         let error = "kairosdb-json+tcp://h:1".parse::<Endpoint>().unwrap_err();
         assert_eq!(error, "kairosdb-json does not run over tcp: it needs http");

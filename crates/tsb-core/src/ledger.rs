@@ -9,7 +9,7 @@ mod finding;
 use std::fmt;
 use std::ops::Index;
 
-pub use finding::{Finding, FindingKind, Findings};
+pub use finding::{FindingKind, Findings, LedgerFinding};
 
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;

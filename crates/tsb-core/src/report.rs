@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::durability::Durability;
 use crate::latency::{Cells, Curve, Summary};
-use crate::ledger::{Finding, Ledger};
+use crate::ledger::{Ledger, LedgerFinding};
 use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
@@ -248,7 +248,7 @@ pub struct LedgerReport {
     pub lost_at_most: Option<u64>,
     /// Lost and altered samples by name; only the first where there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub losses: Vec<Finding>,
+    pub losses: Vec<LedgerFinding>,
 }
 
 /// The latency figures of a run, and what they measure.
@@ -402,12 +402,12 @@ pub struct Interval {
     pub response_cells: Option<Cells>,
     /// The other watched processes, in the order of `resources` after the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub watched: Vec<WatchedSlice>,
+    pub watched: Vec<WatchedUsage>,
 }
 
 /// What another process used in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WatchedSlice {
+pub struct WatchedUsage {
     /// Its id.
     pub pid: u32,
     /// CPU time in the interval, in nanoseconds.

@@ -13,7 +13,7 @@ mod thread;
 pub use crate::proc::Listening;
 pub use listening::listeners;
 pub use machine::Machine;
-pub use noise::{Disturbance, LATE_NS_MIN, Noise, Parties, Reading, own_thread_waited_ns};
+pub use noise::{LATE_NS_MIN, MeasuredProcesses, Noise, NoiseMeter, NoiseSnapshot, own_thread_waited_ns};
 pub use process::{Process, Usage};
 pub use thread::{cpu_of_thread, own_thread};
 

@@ -13,19 +13,18 @@
 
 mod agenda;
 mod curve;
-mod moments;
 mod poisson;
 mod progress;
 mod rate;
 mod reach;
 mod roster;
 mod text;
+mod tick_times;
 
 use std::sync::Arc;
 
 pub use agenda::{Agenda, Pace, Planned, Speed, Timetable};
 pub use curve::{Curve, Segment};
-pub use moments::Moments;
 pub use poisson::PoissonGaps;
 #[cfg(feature = "net")]
 pub(crate) use poisson::mix;
@@ -34,6 +33,7 @@ pub use rate::Rate;
 pub use roster::{Frontier, Group, Roster, Slot, Walk};
 pub use text::ParseError;
 pub(crate) use text::per_duration;
+pub use tick_times::TickTimes;
 
 use serde::{Deserialize, Serialize};
 

@@ -35,7 +35,7 @@ pub use memory::{Column, Limits, Trace, TraceBuilder};
 pub use open::{TraceFormat, open, open_with, parse};
 pub use prometheus::parse_prometheus;
 pub use reader::{Ending, TraceReader, Visitor};
-pub use record::{Processes, RecordOptions, RecordSummary, Recorder, SHORTEST_INTERVAL_NS, record};
+pub use record::{MachineRecorder, Processes, RecordOptions, RecordSummary, SHORTEST_INTERVAL_NS, record};
 pub use text::{MAX_LINE_BYTES, ReadOptions, Scrapes, TimeUnit};
 pub use writer::{TraceTotals, TraceWriter};
 

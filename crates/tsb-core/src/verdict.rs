@@ -102,7 +102,7 @@ pub struct Verdict {
 
 /// Samples that were lost between emitter and store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strayed {
+pub struct Undelivered {
     /// Number of samples.
     pub samples: u64,
     /// Where they were lost, and what to do about it: the end of a sentence.
@@ -138,7 +138,7 @@ pub struct Evidence {
     /// Samples handed to the wire or the store.
     pub sent: u64,
     /// Of these, samples that did not reach the store.
-    pub strayed: Vec<Strayed>,
+    pub undelivered: Vec<Undelivered>,
     /// Samples that the store received.
     pub received: u64,
     /// Of these, samples that the store refused.

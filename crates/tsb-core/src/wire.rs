@@ -19,21 +19,21 @@ pub mod statsd;
 pub mod tsb;
 
 mod admission;
+mod cached_timestamp;
 mod codecs;
 mod columns;
-mod known;
-mod lanes;
+mod name_lookup;
+mod name_order;
 mod names;
-mod order;
-mod page;
+mod output_buffer;
 mod protocol;
-mod stamp;
+mod simd;
 #[cfg(test)]
 mod testing;
 
 pub use admission::NotAdmitted;
 pub use datagram::{Budget, Packer, Packets, Room};
-pub use protocol::{Facts, Protocol, Uncarried, UnknownProtocol};
+pub use protocol::{Protocol, ProtocolCapabilities, UnknownProtocol, UnsupportedSeries};
 
 use std::fmt;
 use std::task::Waker;

@@ -17,7 +17,6 @@ mod error;
 pub mod fleet;
 mod generator;
 mod hash;
-mod law;
 mod layout;
 mod lives;
 mod messages;
@@ -27,30 +26,31 @@ mod replay;
 mod rows;
 mod spec;
 mod trace;
+mod value_model;
 
 use std::ops::Range;
 
 pub use error::WorkloadError;
 pub use fleet::{FleetFile, FleetSpec, Shape};
 pub use generator::Generator;
-pub use layout::Group;
+pub use layout::SeriesGroup;
 pub use offered::{Estimator, Offered};
-pub use replay::{Checkpoint, How, Replay, Sent, SentTimes};
+pub use replay::{Checkpoint, Replay, Sent, SentAs, SentTimes};
 pub use spec::{
     BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
 };
 
-pub use trace::{COPY_LABEL, GridAsked, TraceSource, Window};
+pub use trace::{COPY_LABEL, GridOption, TraceSource, Window};
 
-use crate::schedule::Moments;
+use crate::schedule::TickTimes;
 use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};
 use crate::trace::TraceProblems;
-use disorder::Fates;
+use disorder::DisorderModel;
 use hash::{Purpose, Stream};
-use law::{Keys, Law};
 use layout::{Block, Layout};
-use trace::Recorded;
+use trace::RecordedWorkload;
+use value_model::{Keys, ValueModel};
 
 /// A fleet, planned down to each series. Immutable; share it in an `Arc`.
 ///
@@ -75,11 +75,11 @@ use trace::Recorded;
 pub struct Workload {
     spec: WorkloadSpec,
     layout: Layout,
-    fates: Fates,
+    disorder: DisorderModel,
     /// The phase of each group in timestamps: rounded to the resolution.
     stamp_phases: Vec<i64>,
     /// The recording that provides the values; `None` for a simulated fleet.
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedWorkload>,
 }
 
 impl Workload {
@@ -103,14 +103,18 @@ impl Workload {
     /// Names the field of the spec that is invalid with a trace, or what the trace lacks.
     pub fn of_trace(spec: &WorkloadSpec, trace: &crate::trace::Trace) -> Result<Self, WorkloadError> {
         spec.check()?;
-        let (recorded, layout) = Recorded::plan(spec, trace)?;
+        let (recorded, layout) = RecordedWorkload::plan(spec, trace)?;
         Self::of_layout(spec, layout, Some(recorded))
     }
 
-    fn of_layout(spec: &WorkloadSpec, layout: Layout, recorded: Option<Recorded>) -> Result<Self, WorkloadError> {
+    fn of_layout(
+        spec: &WorkloadSpec,
+        layout: Layout,
+        recorded: Option<RecordedWorkload>,
+    ) -> Result<Self, WorkloadError> {
         let shortest = layout.groups.iter().map(|group| group.interval_ns).min().unwrap_or(1);
         spec.jitter.fits(shortest)?;
-        let has_ticks = recorded.as_ref().is_none_or(|recorded| recorded.moments().is_none());
+        let has_ticks = recorded.as_ref().is_none_or(|recorded| recorded.tick_times().is_none());
         if has_ticks
             && layout
                 .groups
@@ -123,10 +127,10 @@ impl Workload {
             ));
         }
         let resolution_ns = spec.resolution_ns;
-        let stamp_phase = |group: &Group| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
+        let stamp_phase = |group: &SeriesGroup| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
         Ok(Self {
             stamp_phases: layout.groups.iter().map(stamp_phase).collect(),
-            fates: Fates::new(spec),
+            disorder: DisorderModel::new(spec),
             spec: spec.clone(),
             layout,
             recorded,
@@ -144,7 +148,7 @@ impl Workload {
     }
 
     /// The groups of series that report together. Ids are contiguous and ascending by group.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[SeriesGroup] {
         &self.layout.groups
     }
 
@@ -200,34 +204,36 @@ impl Workload {
     /// The replayed part of a recording and its period; `None` for a simulated fleet, whose values
     /// never repeat.
     pub fn window(&self) -> Option<Window> {
-        self.recorded.as_ref().map(Recorded::window)
+        self.recorded.as_ref().map(RecordedWorkload::window)
     }
 
     /// The rows of a recording that were left out when it was read.
     pub fn trace_problems(&self) -> Option<&TraceProblems> {
-        self.recorded.as_ref().map(Recorded::problems)
+        self.recorded.as_ref().map(RecordedWorkload::problems)
     }
 
     /// What the reader of a recording decided where the file is ambiguous.
     pub fn trace_decisions(&self) -> &[String] {
-        self.recorded.as_ref().map_or(&[], Recorded::decisions)
+        self.recorded.as_ref().map_or(&[], RecordedWorkload::decisions)
     }
 
-    /// The moments at which each group reports, if they are not at an interval: the roster is then
-    /// built with [`Roster::of_moments`](crate::schedule::Roster::of_moments).
-    pub fn moments(&self) -> Option<&[Moments]> {
-        self.recorded.as_ref().and_then(Recorded::moments)
+    /// The times at which each group reports, if they are not at an interval: the roster is then
+    /// built with [`Roster::of_tick_times`](crate::schedule::Roster::of_tick_times).
+    pub fn tick_times(&self) -> Option<&[TickTimes]> {
+        self.recorded.as_ref().and_then(RecordedWorkload::tick_times)
     }
 
     /// Number of passes over a recording by the operations of `issued` (a range of ticks per
     /// group); 0 for a simulated fleet. Above 1, values repeat.
     pub fn passes(&self, issued: &[Range<u64>]) -> f64 {
         let Some(window) = self.window() else { return 0.0 };
-        let Some(moments) = self.moments() else {
+        let Some(tick_times) = self.tick_times() else {
             return window.passes(issued.iter().map(|ticks| ticks.end).max().unwrap_or(0));
         };
-        let ends = moments.iter().zip(issued).filter(|(_, ticks)| !ticks.is_empty());
-        let last = ends.map(|(moments, ticks)| moments.offset_ns(ticks.end - 1)).max();
+        let ends = tick_times.iter().zip(issued).filter(|(_, ticks)| !ticks.is_empty());
+        let last = ends
+            .map(|(tick_times, ticks)| tick_times.offset_ns(ticks.end - 1))
+            .max();
         last.map_or(0.0, |last| {
             (last as f64 + window.interval_ns as f64) / window.length_ns as f64
         })
@@ -235,7 +241,7 @@ impl Workload {
 
     /// The checksum that a plan stores to identify its recording.
     pub fn trace_checksum(&self) -> Option<u32> {
-        self.recorded.as_ref().map(Recorded::checksum)
+        self.recorded.as_ref().map(RecordedWorkload::checksum)
     }
 
     /// The ids of a group.
@@ -250,11 +256,11 @@ impl Workload {
     }
 
     fn per_second(&self, count: impl Fn(usize) -> f64) -> f64 {
-        if let Some(moments) = self.moments() {
-            let rate = |(index, moments): (usize, &Moments)| {
-                count(index) * moments.per_window() as f64 * SECOND_NS as f64 / moments.window_ns() as f64
+        if let Some(tick_times) = self.tick_times() {
+            let rate = |(index, tick_times): (usize, &TickTimes)| {
+                count(index) * tick_times.per_window() as f64 * SECOND_NS as f64 / tick_times.window_ns() as f64
             };
-            return moments.iter().enumerate().map(rate).sum();
+            return tick_times.iter().enumerate().map(rate).sum();
         }
         let groups = self.layout.groups.iter().enumerate();
         groups
@@ -267,7 +273,7 @@ impl Workload {
     pub fn split(&self, workers: usize) -> Vec<Range<usize>> {
         let groups = &self.layout.groups;
         let parts = workers.clamp(1, groups.len());
-        let weight = |group: &Group| f64::from(group.len) / group.interval_ns as f64;
+        let weight = |group: &SeriesGroup| f64::from(group.len) / group.interval_ns as f64;
         let total: f64 = groups.iter().map(weight).sum();
         let mut ranges = Vec::with_capacity(parts);
         let (mut start, mut so_far) = (0, 0.0);
@@ -286,8 +292,8 @@ impl Workload {
 
     /// The timestamp of a tick's samples, before jitter.
     pub fn timestamp(&self, group: usize, tick: u64, base: Timestamp) -> Timestamp {
-        if let Some(moments) = self.moments() {
-            return base + i64::try_from(moments[group].offset_ns(tick)).unwrap_or(i64::MAX);
+        if let Some(tick_times) = self.tick_times() {
+            return base + i64::try_from(tick_times[group].offset_ns(tick)).unwrap_or(i64::MAX);
         }
         let interval_ns = self.layout.groups[group].interval_ns as i64;
         base + self.stamp_phases[group].saturating_add((tick as i64).saturating_mul(interval_ns))
@@ -315,12 +321,12 @@ impl Workload {
     }
 
     /// The value model of a series, with its parameters drawn again.
-    fn law(&self, series: u32) -> Law {
+    fn model(&self, series: u32) -> ValueModel {
         if self.recorded.is_some() {
-            return Law::Recorded;
+            return ValueModel::Recorded;
         }
-        let spec = &self.layout.laws[usize::from(self.layout.law_of[series as usize])];
-        spec.draw(&mut Stream::new(self.spec.seed, Purpose::Law, u64::from(series)))
+        let spec = &self.layout.models[usize::from(self.layout.model_of[series as usize])];
+        spec.draw(&mut Stream::new(self.spec.seed, Purpose::ValueModel, u64::from(series)))
     }
 }
 

@@ -103,7 +103,7 @@ fn line(name: &str, spec: &WorkloadSpec) -> Result<String, Box<dyn Error>> {
     for byte in hash.finalize() {
         write!(line, "{byte:02x}")?;
     }
-    let calculated = offered.calculated_bits.ok_or("a simulated fleet has laws")?;
+    let calculated = offered.calculated_bits.ok_or("a simulated fleet has value models")?;
     write!(
         line,
         " {calculated:>10.4} {:>10.4} {:>8.4}",

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use tsb_core::wire::rrdcached::{LINE_MAX, Status, batch_error};
+use tsb_core::wire::rrdcached::{LINE_MAX, StatusLine, batch_error};
 
 /// Time without a reply after which the daemon counts as gone.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -132,7 +132,7 @@ impl Connection {
     /// As [`Connection::ask`].
     pub fn reply(&mut self) -> io::Result<Reply> {
         self.read_line()?;
-        let status = Status::parse(&self.line).ok_or_else(|| unreadable(&self.line))?;
+        let status = StatusLine::parse(&self.line).ok_or_else(|| unreadable(&self.line))?;
         let count = status.lines().ok_or_else(|| unreadable(&self.line))?;
         let mut reply = Reply {
             is_ok: status.is_ok(),

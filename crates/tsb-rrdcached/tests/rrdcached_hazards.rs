@@ -21,7 +21,7 @@ use daemon::Daemon;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use lock::Holder;
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::wire::rrdcached::{Status, last_update};
+use tsb_core::wire::rrdcached::{StatusLine, last_update};
 
 /// When every file starts.
 const START_S: i64 = 1_699_999_999;
@@ -61,7 +61,7 @@ impl Client {
         let mut first = String::new();
         self.replies.read_line(&mut first).ok().filter(|&len| len > 0)?;
         self.lines.clear();
-        for _ in 0..Status::parse(first.trim_end()).unwrap().lines().unwrap() {
+        for _ in 0..StatusLine::parse(first.trim_end()).unwrap().lines().unwrap() {
             let mut line = String::new();
             self.replies.read_line(&mut line).unwrap();
             self.lines.push(line);
@@ -85,7 +85,7 @@ impl Client {
     /// How many values wait for a file.
     fn pending(&mut self, file: &str) -> i64 {
         let reply = self.ask(&format!("PENDING {file}")).unwrap();
-        Status::parse(&reply).unwrap().code.max(0)
+        StatusLine::parse(&reply).unwrap().code.max(0)
     }
 
     fn update(&mut self, file: &str, count: i64, from: i64) {

@@ -30,7 +30,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use lock::Holder;
 use script::{BATCH, SCRIPT};
 use tsb_core::time::{Clock, ManualClock, MonotonicClock};
-use tsb_core::wire::rrdcached::{NoSeries, Status, last_update};
+use tsb_core::wire::rrdcached::{NoSeries, StatusLine, last_update};
 use tsb_core::wire::{Decoder, Next, Peer};
 use tsb_rrdcached::{Conversation, FileBounds, FileCache};
 use tsb_stores::write_cache::{JournalOptions, SyncPolicy, WriteCacheOptions};
@@ -162,7 +162,7 @@ impl DaemonClient {
         let replies = if lines.starts_with("BATCH") { 2 } else { 1 };
         for _ in 0..replies {
             let first = self.line();
-            let count = Status::parse(&first).unwrap().lines().unwrap();
+            let count = StatusLine::parse(&first).unwrap().lines().unwrap();
             all.push(first);
             for _ in 0..count {
                 let line = self.line();

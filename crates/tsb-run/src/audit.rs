@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tsb_core::ledger::{Finding, FindingKind, Findings};
+use tsb_core::ledger::{FindingKind, Findings, LedgerFinding};
 use tsb_core::time::thread_cpu_ns;
 use tsb_core::workload::Workload;
 use tsb_core::{SeriesId, Timestamp};
@@ -118,14 +118,14 @@ impl Audit {
 }
 
 /// Converts a difference into a finding of the ledger.
-fn finding(series: SeriesId, difference: Difference) -> Finding {
+fn finding(series: SeriesId, difference: Difference) -> LedgerFinding {
     let (at, kind, expected, found) = match difference {
         Difference::Missing { at, expected } => (at, FindingKind::Lost, Some(expected), None),
         Difference::Altered { at, expected, found } => (at, FindingKind::Altered, Some(expected), Some(found)),
         Difference::Copy { at, found } => (at, FindingKind::Duplicated, None, Some(found)),
         Difference::Invented { at, found } => (at, FindingKind::Invented, None, Some(found)),
     };
-    Finding {
+    LedgerFinding {
         series,
         key: None,
         at,

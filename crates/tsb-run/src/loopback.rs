@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use tsb_core::net::{Address, AnyListener, AnyTarget, Carrier, ListenOptions, ListenerStats, ListenerTotals, Runtime};
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::wire::{Protocol, Uncarried};
+use tsb_core::wire::{Protocol, UnsupportedSeries};
 use tsb_core::{Catalog, SeriesId, Timestamp};
 use tsb_stores::Store;
 
@@ -86,7 +86,7 @@ impl Setup {
         }
         transport.carries(protocol).map_err(|why| failure().because_of(why))?;
         self.wire.check()?;
-        let carried: Result<(), Uncarried> = match transport.carrier() {
+        let carried: Result<(), UnsupportedSeries> = match transport.carrier() {
             Carrier::Stream | Carrier::Requests => protocol.encoder(catalog).map(drop),
             Carrier::Datagrams => protocol.packer(catalog, self.wire.datagram_bytes, 0).map(drop),
         };

@@ -119,7 +119,7 @@ impl Plan {
             self.duration_ns = Some(10 * SECOND_NS);
         }
         if self.transport.is_wire() {
-            let resolution = self.protocol.facts().resolution_ns;
+            let resolution = self.protocol.capabilities().resolution_ns;
             self.workload.resolution_ns = self.workload.resolution_ns.max(resolution);
         }
         self.workload.tick_parts = self.workers;

@@ -73,7 +73,7 @@ use crate::plan::Plan;
 /// # Errors
 /// If the plan uses a protocol without timestamps.
 pub fn check_comparable(plan: &Plan) -> Result<(), Error> {
-    if plan.transport.is_wire() && !plan.protocol.facts().timestamps {
+    if plan.transport.is_wire() && !plan.protocol.capabilities().timestamps {
         return Err(Error::plan(format!("cannot check a run over {}", plan.protocol))
             .because_of("it carries no timestamps, so what arrives cannot be compared with what was sent")
             .hint("send with tsb emit, and receive with tsb ingest"));

@@ -41,7 +41,9 @@ fn send(loopback: &Loopback, target: &mut AnyTarget, tick: i64) -> Outcome {
 }
 
 fn routes() -> impl Iterator<Item = (Protocol, Transport)> {
-    let all = Protocol::ALL.into_iter().filter(|protocol| protocol.facts().timestamps);
+    let all = Protocol::ALL
+        .into_iter()
+        .filter(|protocol| protocol.capabilities().timestamps);
     all.flat_map(|protocol| Transport::WIRES.map(|transport| (protocol, transport)))
         .filter(|(protocol, transport)| transport.carries(*protocol).is_ok())
 }

@@ -165,8 +165,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     core(
         "what was lost on the way is not the transport's limit",
         RULES,
-        "let strayed = self.strayed.iter().map(|strayed| strayed.samples).sum();",
-        "let strayed: u64 = 0;",
+        "let undelivered = self.undelivered.iter().map(|undelivered| undelivered.samples).sum();",
+        "let undelivered: u64 = 0;",
     ),
     core(
         "a store that refuses samples is not limited",

@@ -30,25 +30,14 @@ const HOMES: &[(&str, &str, &str)] = &[
 const SHARED: &[(&str, &str, &str)] = &[
     (
         "crates/tsb-core",
-        "Column",
-        "a series of a recording, and one that a generator advances",
-    ),
-    (
-        "crates/tsb-core",
         "Curve",
         "of quantiles, and of a rate: each is the word of its module",
-    ),
-    (
-        "crates/tsb-core",
-        "Group",
-        "what a timetable drives, and the series that it stands for",
     ),
     (
         "crates/tsb-core",
         "Interval",
         "figures in the report, and the histogram they come from",
     ),
-    ("crates/tsb-core", "Kind", "of statsd's values, and of a trace's blocks"),
     (
         "crates/tsb-core",
         "Latency",
@@ -61,28 +50,8 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "Piece",
-        "a text that records share, and what a copy of a recording sends",
-    ),
-    (
-        "crates/tsb-core",
-        "Place",
-        "of a problem in a trace, and of a series in its name",
-    ),
-    (
-        "crates/tsb-core",
         "Rate",
         "figures in the report, and an exact rate of a schedule",
-    ),
-    (
-        "crates/tsb-core",
-        "Recorded",
-        "a schedule of recorded times, and the workload they come from",
-    ),
-    (
-        "crates/tsb-core",
-        "Recorder",
-        "of latencies, and of a machine's metrics",
     ),
     (
         "crates/tsb-core",
@@ -96,23 +65,8 @@ const SHARED: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/tsb-core",
-        "Segment",
-        "of a rate's curve, and of a trace's columns",
-    ),
-    (
-        "crates/tsb-core",
-        "Status",
-        "of a verdict, and a line of rrdcached's protocol",
-    ),
-    (
-        "crates/tsb-core",
         "Target",
         "trait of an emitter; report holds what describes one",
-    ),
-    (
-        "crates/tsb-core",
-        "Verdict",
-        "of a run; the other is what an HTTP answer says",
     ),
 ];
 

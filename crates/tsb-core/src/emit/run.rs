@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::report::{Counts, Ended, Latency, Report, WorkerReport};
 use super::settings::{Run, Worker};
-use super::state::State;
+use super::state::WorkerState;
 use super::unsent::settle;
 use super::worker::{Parts, drive};
 use super::{Source, Target};
@@ -88,10 +88,10 @@ where
 }
 
 /// A worker's report, its part of the latencies, and when it was done.
-type Finished<S, T> = (WorkerReport<S, T>, Latency, Ends);
+type Finished<S, T> = (WorkerReport<S, T>, Latency, EndTimes);
 
 /// The last moments of a worker, on the run's clock.
-struct Ends {
+struct EndTimes {
     end_ns: u64,
     last_due_ns: u64,
 }
@@ -109,7 +109,7 @@ fn work<S: Source, T: Target>(
         mut source,
         mut target,
     } = worker;
-    let mut state = State::new(run, start_ns, &groups);
+    let mut state = WorkerState::new(run, start_ns, &groups);
     let mut agenda = run.timetable.agenda(groups.clone());
     let parts = Parts {
         run,
@@ -133,7 +133,7 @@ fn work<S: Source, T: Target>(
     let end_ns = state.end_ns;
     let last_due_ns = state.last_due_ns;
     let (report, latency) = state.finish(groups, ended, run.clock, source, target);
-    (report, latency, Ends { end_ns, last_due_ns })
+    (report, latency, EndTimes { end_ns, last_due_ns })
 }
 
 fn combine<S, T>(ended: Vec<Finished<S, T>>, start_ns: u64, planned_ns: Option<u64>) -> Report<S, T> {

@@ -14,7 +14,7 @@ use crate::schedule::{Frontier, Planned, Slot};
 use crate::time::Clock;
 
 /// What a worker has found out; survives a panic of its source or target.
-pub(super) struct State {
+pub(super) struct WorkerState {
     counts: Counts,
     response: Recorder,
     service: Recorder,
@@ -47,7 +47,7 @@ pub(super) struct State {
     never_sent: f64,
 }
 
-impl State {
+impl WorkerState {
     pub(super) fn new(run: &Run<'_>, start_ns: u64, groups: &Range<u32>) -> Self {
         let settings = &run.settings;
         let planned_ns = run.timetable.end_ns.unwrap_or(0).saturating_add(settings.grace_ns);
@@ -114,8 +114,8 @@ impl State {
 
     /// Accounts for one operation that reached the target.
     #[inline]
-    pub(super) fn account(&mut self, slot: Slot, samples: u64, outcome: Outcome, times: Times) {
-        let Times {
+    pub(super) fn account(&mut self, slot: Slot, samples: u64, outcome: Outcome, times: OperationTimes) {
+        let OperationTimes {
             due: due_ns,
             begun: begun_ns,
             done: done_ns,
@@ -232,7 +232,7 @@ impl State {
 
 /// When an operation was due, begun and done, in nanoseconds of the run's clock.
 #[derive(Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct OperationTimes {
     /// `None` in a closed loop.
     pub(super) due: Option<u64>,
     pub(super) begun: u64,

@@ -4,7 +4,7 @@
 //! count one by one: they are calculated, but for independent arrivals.
 
 use super::report::Ended;
-use super::state::State;
+use super::state::WorkerState;
 use super::worker::Parts;
 use crate::schedule::{Agenda, Frontier, Planned};
 
@@ -13,7 +13,7 @@ const STOP_CHECK: u64 = 1 << 12;
 
 /// Counts what was due by the end and never issued. Returns how the worker ended: a stop
 /// during the count leaves the rest uncounted, so that run was cut short.
-pub(super) fn settle(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mut State) -> Ended {
+pub(super) fn settle(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mut WorkerState) -> Ended {
     if ended != Ended::Planned {
         // What is due until now is counted, so until now it took.
         state.end_ns = state.end_ns.max(parts.run.clock.now());
@@ -28,7 +28,7 @@ pub(super) fn settle(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state
     ended
 }
 
-fn count_unsent(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mut State) -> Ended {
+fn count_unsent(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mut WorkerState) -> Ended {
     let timetable = parts.run.timetable;
     let until_ns = if ended == Ended::Planned {
         u64::MAX
@@ -69,7 +69,7 @@ fn count_one_by_one(
     left: impl Iterator<Item = Planned>,
     until_ns: u64,
     ended: Ended,
-    state: &mut State,
+    state: &mut WorkerState,
 ) -> Ended {
     let groups = parts.run.timetable.roster.groups();
     let was_stopped = parts.is_stopped().is_some();

@@ -8,7 +8,7 @@ use super::cpu::{AHEAD_NS, Phases, sleeps};
 use super::live::LiveWorker;
 use super::report::Ended;
 use super::settings::Run;
-use super::state::{State, Times};
+use super::state::{OperationTimes, WorkerState};
 use super::{Operation, Outcome, Source, Target};
 use crate::schedule::{Agenda, Planned};
 
@@ -91,7 +91,7 @@ pub(super) fn drive<S: Source, T: Target>(
     agenda: &mut Agenda,
     source: &mut S,
     target: &mut T,
-    state: &mut State,
+    state: &mut WorkerState,
 ) -> Ended {
     let clock = parts.run.clock;
     let last_call_ns = parts.last_call_ns();
@@ -144,7 +144,7 @@ pub(super) fn drive<S: Source, T: Target>(
         let done_ns = clock.now();
         state.in_flight = None;
         state.phases.called(done_ns, clock);
-        let times = Times {
+        let times = OperationTimes {
             due: due_ns,
             begun: begun_ns,
             done: done_ns,

@@ -23,23 +23,23 @@ pub struct Recorder {
     // Start and end of the current interval, on the run's clock.
     start_ns: u64,
     end_ns: u64,
-    pairs: Lane,
-    single: Lane,
+    pairs: IntervalQueue,
+    single: IntervalQueue,
     // Scratch space for merging two intervals. Empty between calls.
     both: Histogram,
 }
 
 /// Packed intervals in time order.
 #[derive(Clone, Debug, Default)]
-struct Lane {
-    ended: Vec<Packed>,
+struct IntervalQueue {
+    ended: Vec<PackedInterval>,
     // Intervals before this index were removed.
     head: usize,
     arena: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Packed {
+struct PackedInterval {
     start_ns: u64,
     end_ns: u64,
     bytes: (usize, usize),
@@ -54,7 +54,7 @@ pub struct Recording {
     pub intervals: Vec<Interval>,
 }
 
-impl Lane {
+impl IntervalQueue {
     fn with_capacity(intervals: u64) -> Self {
         let intervals = intervals as usize;
         Self {
@@ -64,11 +64,11 @@ impl Lane {
         }
     }
 
-    fn left(&self) -> &[Packed] {
+    fn left(&self) -> &[PackedInterval] {
         &self.ended[self.head..]
     }
 
-    fn bytes(&self, packed: &Packed) -> &[u8] {
+    fn bytes(&self, packed: &PackedInterval) -> &[u8] {
         &self.arena[packed.bytes.0..packed.bytes.1]
     }
 
@@ -79,7 +79,7 @@ impl Lane {
         }
         let from = self.arena.len();
         pack(histogram, &mut self.arena);
-        self.ended.push(Packed {
+        self.ended.push(PackedInterval {
             start_ns,
             end_ns,
             bytes: (from, self.arena.len()),
@@ -91,7 +91,7 @@ impl Lane {
         for packed in other.left() {
             let from = self.arena.len();
             self.arena.extend_from_slice(other.bytes(packed));
-            self.ended.push(Packed {
+            self.ended.push(PackedInterval {
                 bytes: (from, self.arena.len()),
                 ..*packed
             });
@@ -127,8 +127,8 @@ impl Recorder {
             folding,
             start_ns,
             end_ns,
-            pairs: Lane::with_capacity(pairs),
-            single: Lane::with_capacity(single),
+            pairs: IntervalQueue::with_capacity(pairs),
+            single: IntervalQueue::with_capacity(single),
             both: Histogram::new(),
         }
     }
@@ -284,7 +284,7 @@ mod tests {
     /// Bytes that a recorder has reserved or used.
     fn room(recorder: &Recorder) -> usize {
         let lanes = [&recorder.pairs, &recorder.single];
-        let entries = lanes.map(|lane| lane.ended.capacity() * size_of::<Packed>() + lane.arena.capacity());
+        let entries = lanes.map(|lane| lane.ended.capacity() * size_of::<PackedInterval>() + lane.arena.capacity());
         entries.iter().sum()
     }
 

@@ -30,7 +30,7 @@ pub enum FindingKind {
 /// One sample that was found wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Finding {
+pub struct LedgerFinding {
     /// The series, by its number in the run.
     pub series: SeriesId,
     /// The key of the series; absent where only its number is known.
@@ -48,7 +48,7 @@ pub struct Finding {
     pub found: Option<f64>,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for LedgerFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
             FindingKind::Lost => "lost",
@@ -76,7 +76,7 @@ impl fmt::Display for Finding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Findings {
-    list: Vec<Finding>,
+    list: Vec<LedgerFinding>,
     more: u64,
     max: usize,
 }
@@ -92,7 +92,7 @@ impl Findings {
     }
 
     /// Appends a finding, or only counts it when the list is full.
-    pub fn push(&mut self, finding: Finding) {
+    pub fn push(&mut self, finding: LedgerFinding) {
         if self.list.len() < self.max {
             self.list.push(finding);
         } else {
@@ -119,7 +119,7 @@ impl Findings {
     }
 
     /// The findings in the list.
-    pub fn as_slice(&self) -> &[Finding] {
+    pub fn as_slice(&self) -> &[LedgerFinding] {
         &self.list
     }
 
@@ -170,8 +170,8 @@ mod value {
 mod tests {
     use super::*;
 
-    fn lost(series: u32) -> Finding {
-        Finding {
+    fn lost(series: u32) -> LedgerFinding {
+        LedgerFinding {
             series: SeriesId(series),
             key: None,
             at: Timestamp::from_secs(1),
@@ -211,7 +211,7 @@ mod tests {
             json.contains(r#""series":1,"key":{"name":"cpu","labels":[["host","a"]]}"#),
             "{json}"
         );
-        assert_eq!(serde_json::from_str::<Finding>(&json).unwrap(), *finding);
+        assert_eq!(serde_json::from_str::<LedgerFinding>(&json).unwrap(), *finding);
         assert!(lost(7).to_string().starts_with("series #7 at "));
     }
 
@@ -222,7 +222,7 @@ mod tests {
         finding.found = Some(f64::NAN);
         let json = serde_json::to_string(&finding).unwrap();
         assert!(json.contains(r#""expected":"-inf","found":"NaN""#), "{json}");
-        let back: Finding = serde_json::from_str(&json).unwrap();
+        let back: LedgerFinding = serde_json::from_str(&json).unwrap();
         assert_eq!(back.expected, finding.expected);
         assert!(back.found.is_some_and(f64::is_nan));
     }

@@ -13,7 +13,7 @@ use super::target_connection::TargetConnection;
 use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::Encoder;
-use crate::wire::http::{Answer, BadAnswer, Client, Gzip, Verdict};
+use crate::wire::http::{Answer, BadAnswer, Client, Gzip, WriteOutcome};
 
 /// Maximum number of interim answers, such as `100 Continue`, before the answer to a request.
 const MAX_INTERIM: usize = 16;
@@ -177,15 +177,15 @@ impl HttpTarget {
 
     /// The outcome of an answered request of `samples` samples, of which `left_out` were not sent.
     fn outcome(&mut self, answer: &Answer, samples: u64, left_out: u64) -> Outcome {
-        let verdict = self.client.verdict(answer);
-        if verdict != (Verdict::Taken { refused: 0 }) {
+        let outcome = self.client.outcome(answer);
+        if outcome != (WriteOutcome::Taken { refused: 0 }) {
             let error = self.answered(answer.summary());
             self.report.keep(error);
         }
-        let refused = match verdict {
-            Verdict::Taken { refused } => refused.saturating_add(left_out).min(samples),
-            Verdict::Refused => samples,
-            Verdict::Unknown => return Outcome::Unknown,
+        let refused = match outcome {
+            WriteOutcome::Taken { refused } => refused.saturating_add(left_out).min(samples),
+            WriteOutcome::Refused => samples,
+            WriteOutcome::Unknown => return Outcome::Unknown,
         };
         Outcome::Done {
             accepted: (samples - refused) as u32,

@@ -45,7 +45,7 @@ impl Stat {
 
 /// A process, from `/proc/PID/status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct ProcessStatus {
     /// The peak of its resident memory, in KiB.
     pub resident_max_kib: Option<u64>,
     /// Times that it gave up a CPU.
@@ -56,7 +56,7 @@ pub struct Status {
     pub cpus: Option<BTreeSet<u32>>,
 }
 
-impl Status {
+impl ProcessStatus {
     /// Reads that of a process.
     pub fn of(pid: u32) -> Option<Self> {
         read(&format!("/proc/{pid}/status")).map(|text| Self::parse(&text))
@@ -160,7 +160,7 @@ fn entries(folder: String) -> impl Iterator<Item = fs::DirEntry> {
 
 /// A control group that this process is in, from `/proc/self/cgroup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct ControlGroup {
     /// The number of the hierarchy.
     pub number: String,
     /// Its controllers, separated by commas; empty in version 2.
@@ -169,7 +169,7 @@ pub struct Group {
     pub path: String,
 }
 
-impl Group {
+impl ControlGroup {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut fields = line.splitn(3, ':').map(str::to_owned);
         Some(Self {
@@ -181,9 +181,9 @@ impl Group {
 }
 
 /// The control groups that this process is in.
-pub fn own_groups() -> Vec<Group> {
+pub fn own_groups() -> Vec<ControlGroup> {
     let text = read("/proc/self/cgroup").unwrap_or_default();
-    text.lines().filter_map(Group::parse).collect()
+    text.lines().filter_map(ControlGroup::parse).collect()
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn status_and_io_have_what_the_kernel_reports() {
-        let status = Status::parse(
+        let status = ProcessStatus::parse(
             "VmHWM:\t  2048 kB\nCpus_allowed_list:\t0-2,5\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n",
         );
         assert_eq!(status.resident_max_kib, Some(2048));
@@ -221,7 +221,7 @@ mod tests {
             (status.voluntary_switches, status.involuntary_switches),
             (Some(5), Some(6))
         );
-        assert_eq!(Status::parse("Name:\tx\n"), Status::default());
+        assert_eq!(ProcessStatus::parse("Name:\tx\n"), ProcessStatus::default());
         assert_eq!(cpu_list("x"), None);
         let io = Io::parse("rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n");
         assert_eq!((io.read_bytes, io.written_bytes), (Some(4096), Some(8192)));
@@ -236,11 +236,11 @@ mod tests {
 
     #[test]
     fn a_group_is_three_fields() {
-        let group = Group::parse("3:cpu,cpuacct:/a:b").unwrap();
+        let group = ControlGroup::parse("3:cpu,cpuacct:/a:b").unwrap();
         assert_eq!(
             (&*group.number, &*group.controllers, &*group.path),
             ("3", "cpu,cpuacct", "/a:b")
         );
-        assert_eq!(Group::parse("1:x"), None);
+        assert_eq!(ControlGroup::parse("1:x"), None);
     }
 }

@@ -156,7 +156,7 @@ pub enum Beyond {
         flushes: usize,
         /// Their quantiles.
         #[serde(flatten)]
-        times: QuantilesUs,
+        times: TimeQuantiles,
     },
     /// The time of an acknowledgement, by the journal's policy.
     #[serde(rename = "acknowledgement of one update, by policy of the journal; each opens its file for the first time")]
@@ -169,7 +169,7 @@ pub enum Beyond {
         acks: usize,
         /// Their quantiles.
         #[serde(flatten)]
-        times: QuantilesUs,
+        times: TimeQuantiles,
     },
     /// Continuous updates, by timeout and jitter of the cache.
     #[serde(rename = "updates of every file every 250 ms, by timeout and jitter")]
@@ -222,7 +222,7 @@ pub struct Drain {
 
 /// Quantiles in microseconds; one that was not taken, or that too few values support, is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QuantilesUs {
+pub struct TimeQuantiles {
     /// The median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<f64>,

@@ -4,7 +4,7 @@
 //! applies. Inside a container the group's path may not exist under the mount; then the mount's
 //! root is used.
 
-use crate::proc::Group;
+use crate::proc::ControlGroup;
 
 /// What the control groups allow; `None`: no limit, or none that could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,7 +17,7 @@ pub(super) struct Limits {
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
 /// The limits of some groups. `file` returns the text of a file, if it exists.
-pub(super) fn limits(own_groups: &[Group], file: impl Fn(&str) -> Option<String>) -> Limits {
+pub(super) fn limits(own_groups: &[ControlGroup], file: impl Fn(&str) -> Option<String>) -> Limits {
     let mut limits = Limits::default();
     for group in own_groups {
         let controllers = group.controllers.as_str();
@@ -93,7 +93,7 @@ mod tests {
             let found = files.iter().find(|(name, _)| *name == path);
             found.map(|(_, text)| (*text).to_owned())
         };
-        let own_groups: Vec<Group> = own_groups.lines().filter_map(Group::parse).collect();
+        let own_groups: Vec<ControlGroup> = own_groups.lines().filter_map(ControlGroup::parse).collect();
         assert_eq!(limits(&own_groups, file), Limits { cores, memory_bytes });
     }
 

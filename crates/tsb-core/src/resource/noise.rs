@@ -1,4 +1,4 @@
-//! Disturbance: CPU time that foreign processes took from a run, as opposed to what its own
+//! Noise: CPU time that foreign processes took from a run, as opposed to what its own
 //! threads took from each other.
 //!
 //! ```text
@@ -12,13 +12,13 @@
 //! paused machine, swapping) shows in none of these counters; it is detected because the watching
 //! thread wakes up late without having waited for a CPU.
 //!
-//! [`Disturbance`] is pure; a [`Reading`] is a snapshot of the kernel's counters.
+//! [`NoiseMeter`] is pure; a [`NoiseSnapshot`] is a snapshot of the kernel's counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc::{CpuTimes, Schedstat, Stat, Status, schedstats_of, tick_ns};
+use crate::proc::{CpuTimes, ProcessStatus, Schedstat, Stat, schedstats_of, tick_ns};
 use crate::time::process_cpu_ns;
 
 /// A thread that wakes up less than this after the requested time is on time: timers have slack,
@@ -49,21 +49,21 @@ pub struct Noise {
 
 /// The processes whose CPU time is not a disturbance: this one, and those that it drives.
 #[derive(Clone, Debug)]
-pub struct Parties {
+pub struct MeasuredProcesses {
     /// Process ids, this process first.
     pids: Vec<u32>,
     /// The CPUs that at least one of them may use.
     cpus: Option<BTreeSet<u32>>,
 }
 
-impl Parties {
+impl MeasuredProcesses {
     /// This process and those of `targets` that exist.
     pub fn with_targets(targets: &[u32]) -> Self {
         let mut pids = vec![std::process::id()];
         pids.extend(targets.iter().filter(|pid| **pid != std::process::id()));
         let mut cpus = Some(BTreeSet::new());
         for pid in &pids {
-            let Some(status) = Status::of(*pid) else {
+            let Some(status) = ProcessStatus::of(*pid) else {
                 continue;
             };
             cpus = cpus.zip(status.cpus).map(|(cpus, allowed)| &cpus | &allowed);
@@ -72,18 +72,18 @@ impl Parties {
     }
 
     /// Takes a snapshot of the kernel's counters; `at_ns` is the current time on the run's clock.
-    pub fn read(&self, at_ns: u64) -> Reading {
+    pub fn read(&self, at_ns: u64) -> NoiseSnapshot {
         let targets = self.pids[1..].iter().filter_map(|pid| Some((*pid, Stat::of(*pid)?)));
         let targets: Vec<(u32, Stat)> = targets.collect();
         let threads: Vec<(u32, Schedstat)> = self.pids.iter().flat_map(|pid| schedstats_of(*pid)).collect();
         let cpu = CpuTimes::read(self.cpus.as_ref());
-        Reading::new((at_ns, process_cpu_ns()), cpu, &targets, &threads)
+        NoiseSnapshot::new((at_ns, process_cpu_ns()), cpu, &targets, &threads)
     }
 }
 
 /// A snapshot of the kernel's counters.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct NoiseSnapshot {
     at_ns: u64,
     cpu: Option<CpuTimes>,
     own_cpu_ns: u64,
@@ -93,7 +93,7 @@ pub struct Reading {
     waits: BTreeMap<u32, u64>,
 }
 
-impl Reading {
+impl NoiseSnapshot {
     /// The CPU times of the machine, of the target's processes, and all threads.
     fn new(
         (at_ns, own_cpu_ns): (u64, u64),
@@ -122,9 +122,9 @@ fn grown(now: &BTreeMap<u32, u64>, before: &BTreeMap<u32, u64>) -> u64 {
 
 /// Accumulates snapshots and late wake-ups into a [`Noise`].
 #[derive(Clone, Debug)]
-pub struct Disturbance {
-    first: Reading,
-    last: Reading,
+pub struct NoiseMeter {
+    first: NoiseSnapshot,
+    last: NoiseSnapshot,
     /// Length of a clock tick, the unit of `/proc/stat`.
     tick_ns: u64,
     /// Foreign use that does not yet exceed the error of the counters.
@@ -136,13 +136,13 @@ pub struct Disturbance {
     late_max_ns: u64,
 }
 
-impl Disturbance {
+impl NoiseMeter {
     /// Starts watching at snapshot `first`.
-    pub fn since(first: Reading) -> Self {
+    pub fn since(first: NoiseSnapshot) -> Self {
         Self::with_tick(first, tick_ns())
     }
 
-    fn with_tick(first: Reading, tick_ns: u64) -> Self {
+    fn with_tick(first: NoiseSnapshot, tick_ns: u64) -> Self {
         Self {
             last: first.clone(),
             // The error of each of the two counters is one tick.
@@ -158,14 +158,14 @@ impl Disturbance {
     }
 
     /// Ends a window at a snapshot.
-    pub fn add(&mut self, reading: Reading) {
-        let target_cpu_ns = grown(&reading.targets, &self.last.targets) * self.tick_ns;
-        let waited_ns = grown(&reading.waits, &self.last.waits);
+    pub fn add(&mut self, snapshot: NoiseSnapshot) {
+        let target_cpu_ns = grown(&snapshot.targets, &self.last.targets) * self.tick_ns;
+        let waited_ns = grown(&snapshot.waits, &self.last.waits);
         self.target_cpu_ns += target_cpu_ns;
         self.waited_ns += waited_ns;
-        if let (Some(now), Some(before)) = (reading.cpu, self.last.cpu) {
+        if let (Some(now), Some(before)) = (snapshot.cpu, self.last.cpu) {
             let busy_ns = now.busy.saturating_sub(before.busy) * self.tick_ns;
-            let own_ns = reading.own_cpu_ns.saturating_sub(self.last.own_cpu_ns) + target_cpu_ns;
+            let own_ns = snapshot.own_cpu_ns.saturating_sub(self.last.own_cpu_ns) + target_cpu_ns;
             // What one window counts too little, the next one counts in addition; so a deficit is
             // carried over.
             self.owed_ns += busy_ns as i64 - own_ns as i64;
@@ -173,7 +173,7 @@ impl Disturbance {
             self.owed_ns = self.owed_ns.min(0);
             self.taken_ns += foreign_ns.min(waited_ns);
         }
-        self.last = reading;
+        self.last = snapshot;
     }
 
     /// Records that the watching thread woke up `late_ns` after the requested time, of which it

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc::{Io, Stat, Status, tick_ns};
+use crate::proc::{Io, ProcessStatus, Stat, tick_ns};
 
 /// What a process used between two readings. A count that could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,21 +42,21 @@ pub struct Usage {
 #[derive(Clone, Debug)]
 pub struct Process {
     pid: u32,
-    first: Reading,
+    first: ProcessSnapshot,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Reading {
+struct ProcessSnapshot {
     stat: Stat,
-    status: Status,
+    status: ProcessStatus,
     io: Io,
 }
 
-impl Reading {
+impl ProcessSnapshot {
     fn of(pid: u32) -> Option<Self> {
         Some(Self {
             stat: Stat::of(pid)?,
-            status: Status::of(pid).unwrap_or_default(),
+            status: ProcessStatus::of(pid).unwrap_or_default(),
             io: Io::of(pid).unwrap_or_default(),
         })
     }
@@ -70,13 +70,13 @@ impl Process {
 
     /// Watches a process; `None` if it does not exist or may not be inspected.
     pub fn watch(pid: u32) -> Option<Self> {
-        let first = Reading::of(pid)?;
+        let first = ProcessSnapshot::of(pid)?;
         Some(Self { pid, first })
     }
 
     /// What it used since the first reading; `None` if it has ended.
     pub fn usage(&self) -> Option<Usage> {
-        let (first, last) = (&self.first, Reading::of(self.pid)?);
+        let (first, last) = (&self.first, ProcessSnapshot::of(self.pid)?);
         let tick_ns = tick_ns();
         let page = rustix::param::page_size() as u64;
         let since = |last: Option<u64>, first: Option<u64>| Some(last?.saturating_sub(first?));

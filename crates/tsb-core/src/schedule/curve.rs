@@ -29,14 +29,14 @@ pub struct Segment {
 pub struct Curve {
     segments: Vec<Segment>,
     last: Rate,
-    pieces: Vec<Piece>,
+    pieces: Vec<PreparedSegment>,
     // The common denominator of all rates. in [1, 2^56)
     per_ns: u64,
 }
 
 /// A segment prepared for evaluation. Areas are counted in 1 / (2 * per_ns) operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct PreparedSegment {
     start_ns: u64,
     // u64::MAX: the last piece, which is constant.
     length_ns: u64,
@@ -115,7 +115,7 @@ impl Curve {
                 return Err(ScheduleError::PieceLength { length_ns });
             }
             let (from, to) = (scale(from)?, scale(to)?);
-            pieces.push(Piece {
+            pieces.push(PreparedSegment {
                 start_ns,
                 length_ns,
                 from,
@@ -126,7 +126,7 @@ impl Curve {
             start_ns = start_ns.saturating_add(length_ns);
         }
         let end = scale(last)?;
-        pieces.push(Piece {
+        pieces.push(PreparedSegment {
             start_ns,
             length_ns: u64::MAX,
             from: end,
@@ -176,7 +176,7 @@ impl Curve {
     }
 }
 
-impl Piece {
+impl PreparedSegment {
     /// Nanoseconds into the piece until its area reaches `area`.
     #[inline]
     fn time_to(&self, area: u128) -> Option<u64> {

@@ -4,14 +4,14 @@
 //! interval`. Groups with the same interval always report in the same order, so the sequence is a
 //! merge of one fixed list per interval: memory is a few bytes per group, whatever the intervals
 //! are, and no common period is needed. Groups of a recording have ticks at listed times instead:
-//! see [`Moments`].
+//! see [`TickTimes`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::ScheduleError;
-use super::moments::{Moments, MomentsWalk};
 use super::rate::{Rate, gcd};
+use super::tick_times::{TickTimes, TickTimesWalk};
 
 /// Maximum number of different intervals: each step compares one head per interval.
 const INTERVALS_MAX: usize = 64;
@@ -94,7 +94,7 @@ pub struct Roster {
     groups: Arc<[Group]>,
     classes: Vec<Class>,
     // By group, if ticks have listed times; there are no classes then.
-    moments: Option<Arc<[Moments]>>,
+    tick_times: Option<Arc<[TickTimes]>>,
 }
 
 /// All groups with the same interval, in the order in which they report.
@@ -133,7 +133,7 @@ impl Roster {
         Ok(Self {
             groups: groups.into(),
             classes,
-            moments: None,
+            tick_times: None,
         })
     }
 
@@ -142,16 +142,16 @@ impl Roster {
     ///
     /// # Errors
     /// If the numbers of groups and of lists of moments differ.
-    pub fn of_moments(groups: Vec<Group>, moments: Vec<Moments>) -> Result<Self, ScheduleError> {
-        if groups.len() != moments.len() {
-            let group = groups.len().min(moments.len());
+    pub fn of_tick_times(groups: Vec<Group>, tick_times: Vec<TickTimes>) -> Result<Self, ScheduleError> {
+        if groups.len() != tick_times.len() {
+            let group = groups.len().min(tick_times.len());
             let what = "there is no list of moments for it";
             return Err(ScheduleError::Group { group, what });
         }
         Ok(Self {
             groups: groups.into(),
             classes: Vec::new(),
-            moments: Some(moments.into()),
+            tick_times: Some(tick_times.into()),
         })
     }
 
@@ -162,7 +162,7 @@ impl Roster {
 
     /// Iterates over all operations in order of (fleet time, group).
     pub fn walk(&self) -> Walk {
-        if self.moments.is_some() {
+        if self.tick_times.is_some() {
             return self.walk_range(0..u32::MAX);
         }
         Walk::new(self.groups.clone(), &self.classes)
@@ -171,11 +171,14 @@ impl Roster {
     /// The same for a contiguous range of groups.
     pub fn walk_range(&self, range: Range<u32>) -> Walk {
         let end = range.end.min(self.groups.len() as u32);
-        if let Some(moments) = &self.moments {
+        if let Some(tick_times) = &self.tick_times {
             return Walk {
                 groups: self.groups.clone(),
                 heads: Vec::new(),
-                moments: Some(Box::new(MomentsWalk::new(moments.clone(), range.start.min(end)..end))),
+                tick_times: Some(Box::new(TickTimesWalk::new(
+                    tick_times.clone(),
+                    range.start.min(end)..end,
+                ))),
             };
         }
         Walk::new(self.groups.clone(), &classes(&self.groups, range.start.min(end)..end))
@@ -186,8 +189,8 @@ impl Roster {
     /// # Errors
     /// If the sum has no fraction below 2^56.
     pub fn rate_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
-        if let Some(moments) = &self.moments {
-            return sum_moments(moments, Moments::samples);
+        if let Some(tick_times) = &self.tick_times {
+            return sum_tick_times(tick_times, TickTimes::samples);
         }
         self.sum_rates(offset_ns, |group| u64::from(group.samples))
     }
@@ -197,8 +200,8 @@ impl Roster {
     /// # Errors
     /// If the sum has no fraction below 2^56.
     pub fn operations_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
-        if let Some(moments) = &self.moments {
-            return sum_moments(moments, Moments::per_window);
+        if let Some(tick_times) = &self.tick_times {
+            return sum_tick_times(tick_times, TickTimes::per_window);
         }
         self.sum_rates(offset_ns, |_| 1)
     }
@@ -236,10 +239,10 @@ impl Roster {
         else {
             return 0..0;
         };
-        if let Some(moments) = self.moments.as_ref().map(|moments| &moments[group as usize]) {
+        if let Some(tick_times) = self.tick_times.as_ref().map(|tick_times| &tick_times[group as usize]) {
             // At the exact time of the position, only groups up to its own have reported.
             let end = frontier.map_or(0, |place| {
-                moments.ticks_before(place.offset_ns.saturating_add(u64::from(group <= place.group)))
+                tick_times.ticks_before(place.offset_ns.saturating_add(u64::from(group <= place.group)))
             });
             return 0..end;
         }
@@ -280,9 +283,9 @@ impl Roster {
 }
 
 /// The sum of `count` over the groups of one recording, which share one window.
-fn sum_moments(moments: &[Moments], count: impl Fn(&Moments) -> u64) -> Result<Rate, ScheduleError> {
-    let window_ns = moments.first().map_or(1, Moments::window_ns);
-    let events: u128 = moments.iter().map(|moments| u128::from(count(moments))).sum();
+fn sum_tick_times(tick_times: &[TickTimes], count: impl Fn(&TickTimes) -> u64) -> Result<Rate, ScheduleError> {
+    let window_ns = tick_times.first().map_or(1, TickTimes::window_ns);
+    let events: u128 = tick_times.iter().map(|tick_times| u128::from(count(tick_times))).sum();
     Rate::near(events, u128::from(window_ns))
 }
 
@@ -312,7 +315,7 @@ pub struct Walk {
     groups: Arc<[Group]>,
     heads: Vec<Head>,
     // `Some` if ticks have listed times.
-    moments: Option<Box<MomentsWalk>>,
+    tick_times: Option<Box<TickTimesWalk>>,
 }
 
 #[derive(Clone, Debug)]
@@ -338,7 +341,7 @@ impl Walk {
         let mut walk = Self {
             groups,
             heads: classes.iter().map(head).collect(),
-            moments: None,
+            tick_times: None,
         };
         let groups = &walk.groups;
         walk.heads
@@ -408,7 +411,7 @@ impl Iterator for Walk {
             }
         }
         let Some(head) = self.heads.get_mut(best) else {
-            return self.moments.as_mut()?.next();
+            return self.tick_times.as_mut()?.next();
         };
         let (offset_ns, group) = head.next;
         let tick = head.tick;

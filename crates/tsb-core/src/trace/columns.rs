@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 
 /// One series within one block. `times` and `values` have equal length and are never empty.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Segment {
+pub(crate) struct BlockColumn {
     pub(crate) times: Vec<Timestamp>,
     pub(crate) values: Vec<f64>,
 }
@@ -32,7 +32,7 @@ const FORM_XOR: u8 = 4;
 const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
 /// Appends the payload of the segments, which come in ascending order of their ids.
-pub(crate) fn encode(segments: &[(SeriesId, &Segment)], out: &mut Vec<u8>) {
+pub(crate) fn encode(segments: &[(SeriesId, &BlockColumn)], out: &mut Vec<u8>) {
     let (axes, axis_of) = axes_of(segments);
     varint::put(out, axes.len() as u64);
     for (index, times) in axes.iter().enumerate() {
@@ -44,7 +44,7 @@ pub(crate) fn encode(segments: &[(SeriesId, &Segment)], out: &mut Vec<u8>) {
         } else {
             out.push(AXIS_EXPLICIT);
             varint::put(out, times.len() as u64);
-            put_integers(out, times.iter().map(|time| time.0), Order::DeltaOfDelta);
+            put_integers(out, times.iter().map(|time| time.0), DeltaOrder::DeltaOfDelta);
         }
     }
     varint::put(out, segments.len() as u64);
@@ -58,7 +58,7 @@ pub(crate) fn encode(segments: &[(SeriesId, &Segment)], out: &mut Vec<u8>) {
 }
 
 /// The distinct time columns, longest first, and the index of each segment's column.
-fn axes_of<'a>(segments: &[(SeriesId, &'a Segment)]) -> (Vec<&'a [Timestamp]>, Vec<usize>) {
+fn axes_of<'a>(segments: &[(SeriesId, &'a BlockColumn)]) -> (Vec<&'a [Timestamp]>, Vec<usize>) {
     let mut axes: Vec<&[Timestamp]> = Vec::new();
     let mut known = std::collections::HashMap::new();
     if let Some((_, longest)) = segments.iter().max_by_key(|(_, segment)| segment.times.len()) {
@@ -148,7 +148,7 @@ fn decode_axes(cursor: &mut Reader<'_>) -> Result<Vec<Vec<Timestamp>>, TraceDefe
             };
             times.extend_from_slice(slice);
         } else {
-            read_integers(cursor, length, Order::DeltaOfDelta, &mut |_, time| {
+            read_integers(cursor, length, DeltaOrder::DeltaOfDelta, &mut |_, time| {
                 times.push(Timestamp(time));
                 Ok(())
             })?;
@@ -167,7 +167,7 @@ fn put_values(out: &mut Vec<u8>, values: &[f64]) {
         put_shorter(out, &integers);
     } else if let Some((power, integers)) = as_decimals(values) {
         out.extend_from_slice(&[FORM_DECIMAL, power]);
-        put_integers(out, integers.into_iter(), Order::Delta);
+        put_integers(out, integers.into_iter(), DeltaOrder::Delta);
     } else {
         out.push(FORM_XOR);
         put_xor(out, values);
@@ -181,12 +181,12 @@ fn read_values(cursor: &mut Reader<'_>, length: usize, values: &mut Vec<f64>) ->
             values.resize(length, value);
             Ok(())
         }
-        FORM_DELTA => read_scaled(cursor, length, Order::Delta, 1.0, values),
-        FORM_DELTA_OF_DELTA => read_scaled(cursor, length, Order::DeltaOfDelta, 1.0, values),
+        FORM_DELTA => read_scaled(cursor, length, DeltaOrder::Delta, 1.0, values),
+        FORM_DELTA_OF_DELTA => read_scaled(cursor, length, DeltaOrder::DeltaOfDelta, 1.0, values),
         FORM_DECIMAL => {
             let power = cursor.byte()?;
             match POWERS.get(usize::from(power)) {
-                Some(&scale) if power > 0 => read_scaled(cursor, length, Order::Delta, scale, values),
+                Some(&scale) if power > 0 => read_scaled(cursor, length, DeltaOrder::Delta, scale, values),
                 _ => Err(damaged(cursor.offset(), "a column of decimals of unknown scale")),
             }
         }
@@ -213,7 +213,7 @@ fn as_decimals(values: &[f64]) -> Option<(u8, Vec<i64>)> {
 
 /// Whether differences are stored, or differences of differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum DeltaOrder {
     Delta,
     DeltaOfDelta,
 }
@@ -221,10 +221,10 @@ enum Order {
 fn put_shorter(out: &mut Vec<u8>, integers: &[i64]) {
     let start = out.len();
     out.push(FORM_DELTA);
-    put_integers(out, integers.iter().copied(), Order::Delta);
+    put_integers(out, integers.iter().copied(), DeltaOrder::Delta);
     let middle = out.len();
     out.push(FORM_DELTA_OF_DELTA);
-    put_integers(out, integers.iter().copied(), Order::DeltaOfDelta);
+    put_integers(out, integers.iter().copied(), DeltaOrder::DeltaOfDelta);
     if out.len() - middle < middle - start {
         out.drain(start..middle);
     } else {
@@ -234,7 +234,7 @@ fn put_shorter(out: &mut Vec<u8>, integers: &[i64]) {
 
 /// Writes the first integer, then the differences; a run of zeros is a zero byte and its length
 /// minus one. Arithmetic wraps, so any integers can be restored.
-fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, order: Order) {
+fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, order: DeltaOrder) {
     let Some(mut last) = integers.next() else {
         return;
     };
@@ -245,7 +245,7 @@ fn put_integers(out: &mut Vec<u8>, mut integers: impl Iterator<Item = i64>, orde
         let delta = integer.wrapping_sub(last);
         last = integer;
         let token = delta.wrapping_sub(before);
-        if order == Order::DeltaOfDelta {
+        if order == DeltaOrder::DeltaOfDelta {
             before = delta;
         }
         if token == 0 {
@@ -269,7 +269,7 @@ fn put_zeros(out: &mut Vec<u8>, zeros: &mut u64) {
 fn read_integers(
     cursor: &mut Reader<'_>,
     length: usize,
-    order: Order,
+    order: DeltaOrder,
     visit: &mut dyn FnMut(&Reader<'_>, i64) -> Result<(), TraceDefect>,
 ) -> Result<(), TraceDefect> {
     let mut last = cursor.signed()?;
@@ -290,7 +290,7 @@ fn read_integers(
         left -= repeat;
         for _ in 0..repeat {
             let delta = unzigzag(token).wrapping_add(before);
-            if order == Order::DeltaOfDelta {
+            if order == DeltaOrder::DeltaOfDelta {
                 before = delta;
             }
             last = last.wrapping_add(delta);
@@ -303,7 +303,7 @@ fn read_integers(
 fn read_scaled(
     cursor: &mut Reader<'_>,
     length: usize,
-    order: Order,
+    order: DeltaOrder,
     scale: f64,
     values: &mut Vec<f64>,
 ) -> Result<(), TraceDefect> {

@@ -16,12 +16,12 @@ use std::io::Read;
 use super::dates::DateOrder;
 use super::error::{Place, TraceDefect};
 use super::memory::{Trace, TraceBuilder};
-use super::text::{self, Line, Numbers, ReadOptions};
+use super::text::{self, Numbers, ReadOptions, TextLine};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
 use clock::Clock;
-use layout::{Header, Kind, Layout, TimeAt};
-use records::{Fed, Records};
+use layout::{Header, Layout, RowShape, TimeAt};
+use records::{LineStatus, Records};
 
 const UNFINISHED_QUOTES: &str = "a quoted field that does not end";
 const BAD_KEY: &str = "a series that is neither name nor name{label=value,...}";
@@ -67,7 +67,7 @@ pub fn parse_csv(input: impl Read, options: &ReadOptions) -> Result<Trace, Trace
 /// # Errors
 /// As [`parse_csv`].
 pub fn parse_csv_named(input: impl Read, options: &ReadOptions, naming: &Naming) -> Result<Trace, TraceDefect> {
-    let mut reading = Reading {
+    let mut parser = CsvParser {
         trace: TraceBuilder::new(options.limits),
         naming: naming.clone(),
         records: None,
@@ -79,8 +79,8 @@ pub fn parse_csv_named(input: impl Read, options: &ReadOptions, naming: &Naming)
         ids: Vec::new(),
         joined: Vec::new(),
     };
-    text::each_line(input, &mut |line| reading.line(line))?;
-    reading.finish()
+    text::each_line(input, &mut |line| parser.line(line))?;
+    parser.finish()
 }
 
 /// Whether a cell contains one of the words for a missing value.
@@ -88,7 +88,7 @@ fn is_missing(cell: &[u8]) -> bool {
     MISSING_WORDS.iter().any(|word| cell.eq_ignore_ascii_case(word))
 }
 
-struct Reading {
+struct CsvParser {
     trace: TraceBuilder,
     naming: Naming,
     /// `None` until the separator is known.
@@ -103,8 +103,8 @@ struct Reading {
     joined: Vec<u8>,
 }
 
-impl Reading {
-    fn line(&mut self, line: Line<'_>) -> Result<(), TraceDefect> {
+impl CsvParser {
+    fn line(&mut self, line: TextLine<'_>) -> Result<(), TraceDefect> {
         let mut bytes = line.bytes;
         if line.number == 1 {
             if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
@@ -143,7 +143,7 @@ impl Reading {
             Some(records.feed(number, offset, bytes))
         };
         let result = match fed {
-            Some(Fed::Row) => {
+            Some(LineStatus::Row) => {
                 let (number, offset) = goes_on.unwrap_or((number, offset));
                 let result = self.row(&records, number, offset);
                 records.next();
@@ -151,7 +151,7 @@ impl Reading {
             }
             _ => Ok(()),
         };
-        let open = if fed == Some(Fed::TooLong) {
+        let open = if fed == Some(LineStatus::TooLong) {
             records.take_open()
         } else {
             Vec::new()
@@ -194,11 +194,11 @@ impl Reading {
             format!("; columns taken as labels: {}", labels.join(", "))
         };
         Some(match &layout.kind {
-            Kind::Long { .. } => format!("each row names its series{labels}"),
-            Kind::Wide(values) if matches!(values[..], [(_, None)]) => {
+            RowShape::Long { .. } => format!("each row names its series{labels}"),
+            RowShape::Wide(values) if matches!(values[..], [(_, None)]) => {
                 format!("the series is called as the file{labels}")
             }
-            Kind::Wide(_) => format!("each column of numbers is a series{labels}"),
+            RowShape::Wide(_) => format!("each column of numbers is a series{labels}"),
         })
     }
 
@@ -264,7 +264,7 @@ impl Reading {
         offset: u64,
     ) -> Result<(), TraceDefect> {
         let values = match &layout.kind {
-            Kind::Long { series, value } => {
+            RowShape::Long { series, value } => {
                 let sample = cell_value(row.field(*value), self.decimal_comma)
                     .and_then(|value| Ok((parse_key(row.field(*series), labels_of(layout, row))?, value)))
                     .and_then(|(key, value)| Ok((self.trace.series(key)?, value)));
@@ -276,7 +276,7 @@ impl Reading {
                     }
                 };
             }
-            Kind::Wide(values) => values,
+            RowShape::Wide(values) => values,
         };
         for (number, (index, name)) in values.iter().enumerate() {
             let id = cell_value(row.field(*index), self.decimal_comma).and_then(|value| {

@@ -37,7 +37,7 @@ pub(crate) const MAX_EXACT: u64 = 1 << 53;
 /// The type of a block. A reader may skip unknown types from [`OPTIONAL_KINDS`] on; below that, an
 /// unknown type is damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Note,
     Series,
     Samples,
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
 /// The first type that a reader may skip.
 pub(crate) const OPTIONAL_KINDS: u8 = 128;
 
-impl Kind {
+impl BlockKind {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Note => 1,
@@ -74,7 +74,7 @@ impl Kind {
 /// A validated block header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockHeader {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BlockKind,
     pub(crate) length: u32,
     pub(crate) checksum: u32,
 }
@@ -116,7 +116,7 @@ pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), TraceDefect> {
 }
 
 /// The header of block `number` with this payload.
-pub(crate) fn block_header(kind: Kind, number: u64, payload: &[u8]) -> [u8; BLOCK_HEADER_BYTES] {
+pub(crate) fn block_header(kind: BlockKind, number: u64, payload: &[u8]) -> [u8; BLOCK_HEADER_BYTES] {
     let mut header = [0; BLOCK_HEADER_BYTES];
     header[0] = kind.code();
     header[2..4].copy_from_slice(&(number as u16).to_le_bytes());
@@ -142,7 +142,7 @@ pub(crate) fn check_block_header(
     if found != number as u16 {
         return Err(damaged(offset, "a block is missing, doubled or out of order"));
     }
-    let Some(kind) = Kind::from_code(code) else {
+    let Some(kind) = BlockKind::from_code(code) else {
         return Err(damaged(offset, "a block of unknown kind"));
     };
     if length > MAX_BLOCK_BYTES {

@@ -10,7 +10,7 @@ use std::io::Read;
 
 use super::error::{Place, TraceDefect};
 use super::memory::{Trace, TraceBuilder};
-use super::text::{self, Line, NO_NUMBER, NO_TIMESTAMP, Numbers, ReadOptions, TimeUnit};
+use super::text::{self, NO_NUMBER, NO_TIMESTAMP, Numbers, ReadOptions, TextLine, TimeUnit};
 use crate::series::SeriesKey;
 use crate::time::Timestamp;
 use crate::wire::influx::line::{self, Field, Flaw, NoValue};
@@ -51,7 +51,7 @@ struct Row {
     at: Timestamp,
 }
 
-fn take(trace: &mut TraceBuilder, row: &Row, line: Line<'_>) -> Result<(), TraceDefect> {
+fn take(trace: &mut TraceBuilder, row: &Row, line: TextLine<'_>) -> Result<(), TraceDefect> {
     let place = Place::Line(line.number);
     for (field, value) in &row.fields {
         match value {

@@ -12,7 +12,7 @@ use std::io::Read;
 use super::error::{Place, TraceDefect};
 use super::memory::{Trace, TraceBuilder};
 use super::open_metrics::Dialect;
-use super::text::{self, Line, NO_TIMESTAMP, Numbers, ReadOptions, Scrapes};
+use super::text::{self, NO_TIMESTAMP, Numbers, ReadOptions, Scrapes, TextLine};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::Timestamp;
 
@@ -35,7 +35,7 @@ pub(super) fn parse_exposition(
     options: &ReadOptions,
     is_open_metrics: bool,
 ) -> Result<Trace, TraceDefect> {
-    let mut reading = Reading {
+    let mut parser = ExpositionParser {
         trace: TraceBuilder::new(options.limits),
         dialect: Dialect::new(options.unit, options.scrapes.is_some()),
         histogram_rows: options.histogram_rows,
@@ -45,16 +45,16 @@ pub(super) fn parse_exposition(
         histograms: HashSet::new(),
     };
     if is_open_metrics {
-        reading.dialect.sign("the name of the file", &mut reading.trace)?;
+        parser.dialect.sign("the name of the file", &mut parser.trace)?;
     }
-    text::each_line(input, &mut |line| reading.line(line))?;
-    if let Some(decision) = reading.dialect.finish()? {
-        reading.trace.decide(decision);
+    text::each_line(input, &mut |line| parser.line(line))?;
+    if let Some(decision) = parser.dialect.finish()? {
+        parser.trace.decide(decision);
     }
-    Ok(reading.trace.finish())
+    Ok(parser.trace.finish())
 }
 
-struct Reading {
+struct ExpositionParser {
     trace: TraceBuilder,
     dialect: Dialect,
     histogram_rows: bool,
@@ -66,8 +66,8 @@ struct Reading {
     histograms: HashSet<Vec<u8>>,
 }
 
-impl Reading {
-    fn line(&mut self, line: Line<'_>) -> Result<(), TraceDefect> {
+impl ExpositionParser {
+    fn line(&mut self, line: TextLine<'_>) -> Result<(), TraceDefect> {
         let bytes = line.bytes.trim_ascii();
         let place = Place::Line(line.number);
         if bytes.is_empty() {
@@ -117,7 +117,7 @@ impl Reading {
         Ok(())
     }
 
-    fn row(&mut self, row: Row<'_>, line: Line<'_>) -> Result<(), TraceDefect> {
+    fn row(&mut self, row: Row<'_>, line: TextLine<'_>) -> Result<(), TraceDefect> {
         let place = Place::Line(line.number);
         if row.has_exemplar {
             self.dialect.sign("an exemplar", &mut self.trace)?;

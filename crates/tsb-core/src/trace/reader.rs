@@ -10,8 +10,8 @@ use super::Limits;
 use super::columns;
 use super::error::TraceDefect;
 use super::format::{
-    self, BLOCK_HEADER_BYTES, BlockHeader, FILE_HEADER_BYTES, Kind, MAX_LABELS, MAX_TEXT_BYTES, damaged, read_count,
-    read_text, too_much,
+    self, BLOCK_HEADER_BYTES, BlockHeader, BlockKind, FILE_HEADER_BYTES, MAX_LABELS, MAX_TEXT_BYTES, damaged,
+    read_count, read_text, too_much,
 };
 use crate::bytes::Reader;
 use crate::series::{Catalog, SeriesId, SeriesKey};
@@ -123,7 +123,7 @@ impl<R: Read> TraceReader<R> {
         self.take_block(header, &payload, base, visit)?;
         self.offset = base + payload.len() as u64;
         self.block_number += 1;
-        if header.kind == Kind::End {
+        if header.kind == BlockKind::End {
             self.expect_end()?;
         }
         Ok(self.ending.is_none())
@@ -138,11 +138,11 @@ impl<R: Read> TraceReader<R> {
     ) -> Result<(), TraceDefect> {
         let mut cursor = Reader::based(payload, base);
         match header.kind {
-            Kind::Note => self.take_notes(&mut cursor)?,
-            Kind::Series => self.take_series(&mut cursor)?,
-            Kind::Samples => return self.take_samples(payload, base, visit),
-            Kind::End => self.take_end(&mut cursor)?,
-            Kind::Optional => return Ok(()),
+            BlockKind::Note => self.take_notes(&mut cursor)?,
+            BlockKind::Series => self.take_series(&mut cursor)?,
+            BlockKind::Samples => return self.take_samples(payload, base, visit),
+            BlockKind::End => self.take_end(&mut cursor)?,
+            BlockKind::Optional => return Ok(()),
         }
         if cursor.rest().is_empty() {
             Ok(())

@@ -101,7 +101,7 @@ pub fn record(
     out: impl Write,
     stop: &AtomicBool,
 ) -> Result<RecordSummary, TraceDefect> {
-    let mut recorder = Recorder::new(options, out)?;
+    let mut recorder = MachineRecorder::new(options, out)?;
     let start = clock.now();
     let end = options.duration_ns.map(|duration| start.saturating_add(duration));
     let mut due = start;
@@ -138,13 +138,13 @@ fn wait(clock: &dyn Clock, due: u64, stop: &AtomicBool) -> bool {
 
 /// Samples tick by tick into a trace; [`record`] calls it in a loop.
 #[derive(Debug)]
-pub struct Recorder<W> {
+pub struct MachineRecorder<W> {
     writer: TraceWriter<W>,
     machine: Machine,
     summary: RecordSummary,
 }
 
-impl<W: Write> Recorder<W> {
+impl<W: Write> MachineRecorder<W> {
     /// Starts the file.
     pub fn new(options: &RecordOptions, out: W) -> Result<Self, TraceDefect> {
         if options.interval_ns < SHORTEST_INTERVAL_NS {

@@ -237,8 +237,8 @@ fn a_block_that_is_missing_doubled_or_unknown_is_noticed() {
         block
     };
     let file = |blocks: &[Vec<u8>]| [format::file_header().to_vec(), blocks.concat()].concat();
-    let note = block(format::Kind::Note, 0, &[0]);
-    let end = block(format::Kind::End, 1, &[0, 0]);
+    let note = block(format::BlockKind::Note, 0, &[0]);
+    let end = block(format::BlockKind::End, 1, &[0, 0]);
     assert!(read(&file(&[note.clone(), end.clone()])).unwrap().problems.is_empty());
     let check = |blocks: &[Vec<u8>], expected: &str| {
         let error = read(&file(blocks)).unwrap_err().to_string();
@@ -250,14 +250,14 @@ fn a_block_that_is_missing_doubled_or_unknown_is_noticed() {
     );
     check(std::slice::from_ref(&end), "a block is missing");
     check(
-        &[note.clone(), block(format::Kind::End, 1, &[0, 1])],
+        &[note.clone(), block(format::BlockKind::End, 1, &[0, 1])],
         "the totals at the end do not agree",
     );
     check(
-        &[note.clone(), block(format::Kind::End, 1, &[0, 0, 0])],
+        &[note.clone(), block(format::BlockKind::End, 1, &[0, 0, 0])],
         "bytes left over",
     );
-    let series = |payload: &[u8]| [note.clone(), block(format::Kind::Series, 1, payload)];
+    let series = |payload: &[u8]| [note.clone(), block(format::BlockKind::Series, 1, payload)];
     check(
         &series(&[2, 0, 0, 1, b'a', 0, 1, 0]),
         "a series that is announced twice",
@@ -268,7 +268,7 @@ fn a_block_that_is_missing_doubled_or_unknown_is_noticed() {
         &series(&[1, 2, 0, 1, b'a', 0, 1, b'l', 0, 0, 0, 1, b'l', 0, 0]),
         "two labels of one name",
     );
-    let mut unknown = block(format::Kind::End, 1, &[]);
+    let mut unknown = block(format::BlockKind::End, 1, &[]);
     unknown[0] = 77;
     let checksum = crc32fast::hash(&unknown[..12]);
     unknown[12..].copy_from_slice(&checksum.to_le_bytes());
@@ -286,10 +286,10 @@ fn a_small_hostile_file_stays_small() {
     payload.extend_from_slice(&[0; 8]);
     let mut bytes = format::file_header().to_vec();
     let blocks = [
-        (format::Kind::Note, vec![0]),
-        (format::Kind::Series, vec![1, 0, 0, 1, b'a']),
+        (format::BlockKind::Note, vec![0]),
+        (format::BlockKind::Series, vec![1, 0, 0, 1, b'a']),
     ];
-    let more = (0..100).map(|_| (format::Kind::Samples, payload.clone()));
+    let more = (0..100).map(|_| (format::BlockKind::Samples, payload.clone()));
     for (number, (kind, payload)) in blocks.into_iter().chain(more).enumerate() {
         bytes.extend_from_slice(&format::block_header(kind, number as u64, &payload));
         bytes.extend_from_slice(&payload);

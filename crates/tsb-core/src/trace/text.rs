@@ -144,7 +144,7 @@ impl FromStr for TimeUnit {
 
 /// One line of a file, without its end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     /// Line number, from 1.
     pub(crate) number: u64,
     /// Offset in the file.
@@ -158,7 +158,7 @@ pub(crate) struct Line<'a> {
 /// bounded by [`MAX_LINE_BYTES`].
 pub(crate) fn each_line(
     input: impl Read,
-    visit: &mut dyn FnMut(Line<'_>) -> Result<(), TraceDefect>,
+    visit: &mut dyn FnMut(TextLine<'_>) -> Result<(), TraceDefect>,
 ) -> Result<(), TraceDefect> {
     let mut input = BufReader::with_capacity(1 << 16, input);
     let mut buffer = Vec::new();
@@ -183,7 +183,7 @@ pub(crate) fn each_line(
         }
         let bytes = buffer.strip_suffix(b"\n").unwrap_or(&buffer);
         let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-        visit(Line {
+        visit(TextLine {
             number,
             offset,
             bytes,

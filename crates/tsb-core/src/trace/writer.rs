@@ -5,9 +5,9 @@
 
 use std::io::Write;
 
-use super::columns::{self, Segment};
+use super::columns::{self, BlockColumn};
 use super::error::TraceDefect;
-use super::format::{self, Kind, MAX_LABELS, MAX_TEXT_BYTES};
+use super::format::{self, BlockKind, MAX_LABELS, MAX_TEXT_BYTES};
 use crate::bytes::varint;
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
@@ -43,7 +43,7 @@ pub struct TraceWriter<W> {
     announced_count: u64,
     last_texts: Vec<String>,
     // By series id; empty unless the id is in `waiting`.
-    segments: Vec<Segment>,
+    segments: Vec<BlockColumn>,
     waiting: Vec<SeriesId>,
     waiting_samples: usize,
     payload: Vec<u8>,
@@ -76,7 +76,7 @@ impl<W: Write> TraceWriter<W> {
             varint::put(&mut writer.payload, text.len() as u64);
             writer.payload.extend_from_slice(text.as_bytes());
         }
-        writer.write_block(Kind::Note)?;
+        writer.write_block(BlockKind::Note)?;
         Ok(writer)
     }
 
@@ -108,7 +108,7 @@ impl<W: Write> TraceWriter<W> {
         self.last_texts = texts.into_iter().map(str::to_owned).collect();
         self.announced_count += 1;
         self.totals.series += 1;
-        self.segments.push(Segment::default());
+        self.segments.push(BlockColumn::default());
         let id = self.catalog.intern(key.clone());
         if self.announced.len() >= SERIES_BLOCK_BYTES {
             self.write_announced()?;
@@ -154,13 +154,13 @@ impl<W: Write> TraceWriter<W> {
         self.write_announced()?;
         if self.waiting_samples > 0 {
             self.waiting.sort_unstable();
-            let segments: Vec<(SeriesId, &Segment)> = self
+            let segments: Vec<(SeriesId, &BlockColumn)> = self
                 .waiting
                 .iter()
                 .map(|&id| (id, &self.segments[id.index()]))
                 .collect();
             columns::encode(&segments, &mut self.payload);
-            self.write_block(Kind::Samples)?;
+            self.write_block(BlockKind::Samples)?;
             self.totals.samples += self.waiting_samples as u64;
             self.waiting_samples = 0;
             for id in self.waiting.drain(..) {
@@ -178,7 +178,7 @@ impl<W: Write> TraceWriter<W> {
         self.flush()?;
         varint::put(&mut self.payload, self.totals.series);
         varint::put(&mut self.payload, self.totals.samples);
-        self.write_block(Kind::End)?;
+        self.write_block(BlockKind::End)?;
         self.out.flush().map_err(TraceDefect::io("flush"))?;
         Ok((self.out, self.totals))
     }
@@ -193,11 +193,11 @@ impl<W: Write> TraceWriter<W> {
         self.announced_count = 0;
         // Blocks are independent: no text in one depends on another block.
         self.last_texts.clear();
-        self.write_block(Kind::Series)
+        self.write_block(BlockKind::Series)
     }
 
     /// Writes the payload as one block, in one call, and clears it.
-    fn write_block(&mut self, kind: Kind) -> Result<(), TraceDefect> {
+    fn write_block(&mut self, kind: BlockKind) -> Result<(), TraceDefect> {
         let header = format::block_header(kind, self.block_number, &self.payload);
         self.payload.splice(..0, header);
         self.out.write_all(&self.payload).map_err(TraceDefect::io("write"))?;

@@ -178,11 +178,13 @@ impl Evidence {
     }
 
     fn transport_limited(&self, findings: &mut Findings) {
-        let strayed = self.strayed.iter().map(|strayed| strayed.samples).sum();
-        let Some(share) = share(strayed, self.sent) else { return };
-        let places = self.strayed.iter().filter(|strayed| strayed.samples > 0);
+        let undelivered = self.undelivered.iter().map(|undelivered| undelivered.samples).sum();
+        let Some(share) = share(undelivered, self.sent) else {
+            return;
+        };
+        let places = self.undelivered.iter().filter(|undelivered| undelivered.samples > 0);
         let places: Vec<String> = places
-            .map(|strayed| format!("{} {}", strayed.samples, strayed.place))
+            .map(|undelivered| format!("{} {}", undelivered.samples, undelivered.place))
             .collect();
         findings.weigh(
             Measured::share_at_most(
@@ -192,7 +194,7 @@ impl Evidence {
                 STRAYED_SHARE_MAX,
             ),
             &format!(
-                "{strayed} of {} samples sent did not reach the store, {{figure}}: {}",
+                "{undelivered} of {} samples sent did not reach the store, {{figure}}: {}",
                 self.sent,
                 places.join("; ")
             ),

@@ -30,13 +30,13 @@ fn noise(stolen: f64, foreign: f64, late: f64) -> Noise {
     }
 }
 
-fn strayed(samples: u64) -> Vec<Strayed> {
+fn undelivered(samples: u64) -> Vec<Undelivered> {
     vec![
-        Strayed {
+        Undelivered {
             samples,
             place: "in a full receive buffer".to_owned(),
         },
-        Strayed {
+        Undelivered {
             samples: 0,
             place: "elsewhere".to_owned(),
         },
@@ -148,9 +148,9 @@ const CASES: &[(&str, Change, Change, Status)] = &[
         Status::GeneratorLimited,
     ),
     (
-        "strayed",
-        |run| run.strayed = strayed(5_400),
-        |run| run.strayed = strayed(5_401),
+        "undelivered",
+        |run| run.undelivered = undelivered(5_400),
+        |run| run.undelivered = undelivered(5_401),
         Status::TransportLimited,
     ),
     (
@@ -212,7 +212,7 @@ fn the_first_word_that_applies_is_the_status_and_all_of_them_are_reasons() {
         ..noisy.clone()
     };
     let losing_wire = Evidence {
-        strayed: strayed(100_000),
+        undelivered: undelivered(100_000),
         ..slow_store.clone()
     };
     let starved = Evidence {
@@ -305,7 +305,7 @@ fn what_could_not_be_compared_is_named_with_its_count() {
 #[test]
 fn where_a_sample_was_lost_is_in_the_reason() {
     let verdict = Evidence {
-        strayed: strayed(500_000),
+        undelivered: undelivered(500_000),
         ..sound()
     }
     .verdict();

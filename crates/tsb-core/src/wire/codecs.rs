@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::protocol::{Protocol, Uncarried};
+use super::protocol::{Protocol, UnsupportedSeries};
 use crate::series::{Catalog, SeriesKey};
 use crate::time::Clock;
 use crate::wire::dalmatiner::{AugustDecoder, DalmatinerEncoder, DalmatinerPacker, Form, JulyDecoder, StreamDecoder};
@@ -22,7 +22,7 @@ impl Protocol {
     ///
     /// # Errors
     /// The first series that the protocol cannot carry, and why.
-    pub fn encoder(self, catalog: &Catalog) -> Result<Box<dyn Encoder>, Uncarried> {
+    pub fn encoder(self, catalog: &Catalog) -> Result<Box<dyn Encoder>, UnsupportedSeries> {
         Ok(match self {
             Self::Graphite => Box::new(GraphiteEncoder::new(catalog)?),
             Self::DalmatinerJuly => Box::new(DalmatinerEncoder::new(Form::July, catalog)?),
@@ -68,7 +68,7 @@ impl Protocol {
     ///
     /// # Errors
     /// The first series that the protocol cannot carry in such a datagram, and why.
-    pub fn packer(self, catalog: &Catalog, limit: usize, session: u16) -> Result<Box<dyn Packer>, Uncarried> {
+    pub fn packer(self, catalog: &Catalog, limit: usize, session: u16) -> Result<Box<dyn Packer>, UnsupportedSeries> {
         match self {
             Self::Graphite | Self::Influx | Self::Statsd => Ok(Box::new(LinePacker::new(self, catalog, limit)?)),
             Self::Tsb => Ok(Box::new(TsbPacker::new(catalog, limit, session)?)),
@@ -78,7 +78,7 @@ impl Protocol {
                 // The protocol carries no series in datagrams, so any series serves as an example.
                 self.encoder(catalog)?;
                 let first = catalog.keys().first().cloned().unwrap_or_else(|| SeriesKey::new(""));
-                Err(Uncarried::new(self, &first, "it is not sent in datagrams here"))
+                Err(UnsupportedSeries::new(self, &first, "it is not sent in datagrams here"))
             }
         }
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn every_protocol_runs_over_something() {
         for protocol in Protocol::ALL {
-            let facts = protocol.facts();
+            let facts = protocol.capabilities();
             assert!(facts.streams || facts.datagrams || facts.http, "{protocol}");
             let decoder = protocol.http_decoder(Arc::new(ManualClock::new()), &Room::default(), &Databases::default());
             assert_eq!(decoder.is_some(), facts.http, "{protocol}");
@@ -141,7 +141,7 @@ mod tests {
     fn only_a_sequenced_protocol_keeps_an_account() {
         for protocol in Protocol::ALL {
             let decoder = protocol.decoder(Arc::new(ManualClock::new()));
-            assert_eq!(decoder.sequence().is_some(), protocol.facts().sequenced);
+            assert_eq!(decoder.sequence().is_some(), protocol.capabilities().sequenced);
         }
     }
 }

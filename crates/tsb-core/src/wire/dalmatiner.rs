@@ -23,7 +23,7 @@ pub(crate) use pack::DalmatinerPacker;
 use crate::bytes::{cut, cut_slice};
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::{SECOND_NS, Timestamp};
-use crate::wire::known::Known;
+use crate::wire::name_lookup::NameLookup;
 use crate::wire::{NotAdmitted, Sink};
 
 /// The bucket of a series without the label `bucket`: that of the published benchmark.
@@ -155,7 +155,7 @@ pub(crate) fn first_of(seconds: u64, points: usize) -> Option<Timestamp> {
 /// What is wrong with the last of the invalid points; all others are passed on.
 #[inline(always)]
 pub(crate) fn push_seconds(
-    known: &mut Known,
+    lookup: &mut NameLookup,
     (id, mut at): (Result<SeriesId, NotAdmitted>, Timestamp),
     points: impl Iterator<Item = Option<Result<f64, &'static str>>>,
     sink: &mut dyn Sink,
@@ -163,7 +163,7 @@ pub(crate) fn push_seconds(
     let mut outcome = Ok(());
     for point in points {
         match point {
-            Some(Ok(value)) => known.push(id, at, value, sink),
+            Some(Ok(value)) => lookup.push(id, at, value, sink),
             Some(Err(what)) => outcome = Err(what),
             None => {}
         }

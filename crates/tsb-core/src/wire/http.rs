@@ -19,7 +19,7 @@ mod kairosdb;
 mod outcome;
 mod query;
 
-pub use client::{Answer, BadAnswer, Client, Verdict};
+pub use client::{Answer, BadAnswer, Client, WriteOutcome};
 pub use decode::HttpDecoder;
 pub use gzip::Gzip;
 pub use influx::Databases;

@@ -7,13 +7,13 @@
 //!
 //! It does *not* include the HTTP interface, and it listens on no socket.
 
+mod cached_line_end;
 mod decode;
 mod encode;
+mod fast_path;
 mod join;
 pub(crate) mod line;
 mod precision;
-mod tail;
-mod window;
 
 pub use decode::InfluxDecoder;
 pub use encode::InfluxEncoder;

@@ -9,7 +9,7 @@
 
 mod decode;
 mod encode;
-mod usual;
+mod fast_path;
 
 pub use decode::KairosdbJsonDecoder;
 pub use encode::KairosdbJsonEncoder;

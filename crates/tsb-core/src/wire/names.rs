@@ -6,17 +6,17 @@
 //!
 //! It is *not* the catalog: it holds names as on the wire, with the sink's answers.
 
+pub(super) mod budget_share;
 mod cell;
 mod hash;
-pub(super) mod share;
 
+use budget_share::BudgetShare;
 pub(crate) use cell::{Cell, INLINE};
 pub(crate) use hash::Hash;
-use share::Share;
 
 use crate::series::SeriesId;
-use crate::wire::lanes::{find_at_most, prefetch};
-use crate::wire::number::{LAST_START, Window, lane};
+use crate::wire::number::{LAST_START, Window, bytes16};
+use crate::wire::simd::{find_at_most, prefetch};
 use crate::wire::{NotAdmitted, Room};
 
 /// Maximum length of a name, terminator included, on the fast paths.
@@ -43,7 +43,7 @@ pub(crate) struct Names {
     refused: usize,
     refused_bytes: usize,
     /// Memory taken from the budget that all connections of a listener share.
-    share: Share,
+    share: BudgetShare,
 }
 
 /// Eight entries in a cache line, which are compared at once. The position of the right one is
@@ -90,14 +90,14 @@ impl Names {
             seed,
             refused: 0,
             refused_bytes: 0,
-            share: Share::default(),
+            share: BudgetShare::default(),
         }
     }
 
     /// Charges the memory of names to the budget that all connections of a listener share, plus
     /// `beside` bytes per name for the owner's data. The table must be empty.
     pub(crate) fn within(&mut self, room: &Room, beside: usize) {
-        self.share = Share::new(&room.names, size_of::<Cell>() + beside);
+        self.share = BudgetShare::new(&room.names, size_of::<Cell>() + beside);
     }
 
     /// Number of names.
@@ -235,8 +235,8 @@ impl Names {
     /// Takes the memory of one more name from the budget before it is allocated.
     fn reserve(&mut self, length: usize, grows: bool) -> bool {
         let rest = (length + 1).saturating_sub(INLINE);
-        let cells = share::grown(self.cells.capacity(), self.cells.len() + 1);
-        let rests = share::grown(self.rests.capacity(), self.rests.len() + rest);
+        let cells = budget_share::grown(self.cells.capacity(), self.cells.len() + 1);
+        let rests = budget_share::grown(self.rests.capacity(), self.rests.len() + rest);
         let buckets = self.buckets.len() << u32::from(grows);
         let fixed = rests + buckets * size_of::<Bucket>();
         if !self.share.reach(cells, fixed) {
@@ -291,7 +291,7 @@ pub(crate) fn find_end(window: &Window, end: u8) -> Option<usize> {
 #[inline(always)]
 pub(crate) fn find_end_from(window: &Window, from: usize, end: u8) -> Option<usize> {
     for start in (from..LONGEST).step_by(16) {
-        let found = find_at_most(lane(window, start), end);
+        let found = find_at_most(bytes16(window, start), end);
         if found < 16 {
             return Some(start + found);
         }

@@ -11,9 +11,11 @@ mod read;
 mod write;
 
 pub use read::parse_f64;
-pub(crate) use read::{Decimal, LAST_START, WINDOW, Window, find_from, lane, read_decimal, window_at, window_or_copy};
+pub(crate) use read::{
+    Decimal, LAST_START, WINDOW, Window, bytes16, find_from, read_decimal, window_at, window_or_copy,
+};
+pub(crate) use write::{IntegerDigits, cents};
 pub use write::{MAX_TEXT, format_f64, format_i64, push_f64, push_i64};
-pub(crate) use write::{Plain, cents};
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,8 @@
 
 mod decode;
 mod encode;
+mod fast_path;
 mod reader;
-mod usual;
 
 pub use decode::PickleDecoder;
 pub use encode::PickleEncoder;

@@ -44,7 +44,7 @@ pub enum Protocol {
 /// The capabilities of a protocol, for plans and for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Facts {
+pub struct ProtocolCapabilities {
     /// Minimum distance of two distinct timestamps, in nanoseconds; at least 1. Finer timestamps
     /// are cut, so a plan with a shorter interval lets samples collide.
     pub resolution_ns: u64,
@@ -106,21 +106,23 @@ impl Protocol {
 
     /// Its capabilities.
     #[expect(clippy::too_many_lines, reason = "a table, a row for each protocol")]
-    pub const fn facts(self) -> Facts {
+    pub const fn capabilities(self) -> ProtocolCapabilities {
         match self {
-            Self::DalmatinerJuly | Self::DalmatinerAugust | Self::DalmatinerStream | Self::DalmatinerBatch => Facts {
-                resolution_ns: SECOND_NS,
-                timestamps: true,
-                special_values: false,
-                sequenced: false,
-                acknowledges: false,
-                integers_only: matches!(self, Self::DalmatinerJuly | Self::DalmatinerAugust),
-                streams: !matches!(self, Self::DalmatinerJuly),
-                datagrams: matches!(self, Self::DalmatinerJuly | Self::DalmatinerAugust),
-                http: false,
-                names: "no labels but 'bucket', the same for all; up to 16 KiB",
-            },
-            Self::Graphite => Facts {
+            Self::DalmatinerJuly | Self::DalmatinerAugust | Self::DalmatinerStream | Self::DalmatinerBatch => {
+                ProtocolCapabilities {
+                    resolution_ns: SECOND_NS,
+                    timestamps: true,
+                    special_values: false,
+                    sequenced: false,
+                    acknowledges: false,
+                    integers_only: matches!(self, Self::DalmatinerJuly | Self::DalmatinerAugust),
+                    streams: !matches!(self, Self::DalmatinerJuly),
+                    datagrams: matches!(self, Self::DalmatinerJuly | Self::DalmatinerAugust),
+                    http: false,
+                    names: "no labels but 'bucket', the same for all; up to 16 KiB",
+                }
+            }
+            Self::Graphite => ProtocolCapabilities {
                 resolution_ns: SECOND_NS,
                 timestamps: true,
                 special_values: false,
@@ -132,7 +134,7 @@ impl Protocol {
                 http: false,
                 names: "no white space, control character or ';'; labels as ;label=value",
             },
-            Self::Influx => Facts {
+            Self::Influx => ProtocolCapabilities {
                 resolution_ns: 1,
                 timestamps: true,
                 special_values: false,
@@ -144,7 +146,7 @@ impl Protocol {
                 http: true,
                 names: "no backslash or control character; labels as tags, the label _field as the field",
             },
-            Self::Kairosdb | Self::KairosdbJson | Self::Opentsdb => Facts {
+            Self::Kairosdb | Self::KairosdbJson | Self::Opentsdb => ProtocolCapabilities {
                 resolution_ns: MILLI_NS,
                 timestamps: true,
                 special_values: false,
@@ -156,7 +158,7 @@ impl Protocol {
                 http: matches!(self, Self::KairosdbJson),
                 names: "letters, digits and - _ . / in names, labels and their values; a line of 1,024 bytes",
             },
-            Self::Pickle => Facts {
+            Self::Pickle => ProtocolCapabilities {
                 resolution_ns: SECOND_NS,
                 timestamps: true,
                 special_values: false,
@@ -168,7 +170,7 @@ impl Protocol {
                 http: false,
                 names: "as graphite",
             },
-            Self::Statsd => Facts {
+            Self::Statsd => ProtocolCapabilities {
                 resolution_ns: 10 * SECOND_NS,
                 timestamps: false,
                 special_values: false,
@@ -180,7 +182,7 @@ impl Protocol {
                 http: false,
                 names: "letters, digits and _ . - in names, labels and their values; up to 448 bytes",
             },
-            Self::Tsb => Facts {
+            Self::Tsb => ProtocolCapabilities {
                 resolution_ns: 1,
                 timestamps: true,
                 special_values: true,
@@ -234,7 +236,7 @@ pub struct UnknownProtocol(pub String);
 /// A series that a protocol cannot carry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{protocol} cannot carry the series {key:?}: {why}")]
-pub struct Uncarried {
+pub struct UnsupportedSeries {
     /// The protocol.
     pub protocol: Protocol,
     /// The series, as `SeriesKey` prints it, truncated to 200 characters.
@@ -243,7 +245,7 @@ pub struct Uncarried {
     pub why: &'static str,
 }
 
-impl Uncarried {
+impl UnsupportedSeries {
     pub(crate) fn new(protocol: Protocol, key: &SeriesKey, why: &'static str) -> Self {
         let mut text = key.to_string();
         if let Some((cut, _)) = text.char_indices().nth(200) {

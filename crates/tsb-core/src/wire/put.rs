@@ -8,8 +8,8 @@
 
 mod decode;
 mod encode;
+mod fast_path;
 mod line;
-mod usual;
 
 pub use decode::PutDecoder;
 pub use encode::PutEncoder;

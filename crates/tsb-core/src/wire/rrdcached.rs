@@ -49,14 +49,14 @@ fn escape(into: &mut String, word: &str) {
 
 /// The first line of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status<'a> {
+pub struct StatusLine<'a> {
     /// Negative: an error. Positive: the number of lines that follow.
     pub code: i64,
     /// The text after the number.
     pub text: &'a str,
 }
 
-impl<'a> Status<'a> {
+impl<'a> StatusLine<'a> {
     /// Parses the first line of a reply, without its line end. `None` if it is invalid.
     pub fn parse(line: &'a str) -> Option<Self> {
         let (code, text) = line.split_once(' ').unwrap_or((line, ""));
@@ -157,14 +157,14 @@ mod tests {
     // The lines are rrdcached 1.7.2's.
     #[test]
     fn replies_are_read() {
-        let status = Status::parse("0 errors, enqueued 1 value(s).").unwrap();
+        let status = StatusLine::parse("0 errors, enqueued 1 value(s).").unwrap();
         assert!(status.is_ok() && status.lines() == Some(0));
-        assert_eq!(Status::parse("9 Statistics follow").unwrap().lines(), Some(9));
-        let refused = Status::parse("-1 No such file: /tmp/nope.rrd").unwrap();
+        assert_eq!(StatusLine::parse("9 Statistics follow").unwrap().lines(), Some(9));
+        let refused = StatusLine::parse("-1 No such file: /tmp/nope.rrd").unwrap();
         assert_eq!((refused.is_ok(), refused.text), (false, "No such file: /tmp/nope.rrd"));
-        assert_eq!(Status::parse("99999999999 x").unwrap().lines(), None);
+        assert_eq!(StatusLine::parse("99999999999 x").unwrap().lines(), None);
         for line in ["", "Did you pass -R to the daemon?", "x 1", "99999999999999999999 x"] {
-            assert_eq!(Status::parse(line), None, "{line:?}");
+            assert_eq!(StatusLine::parse(line), None, "{line:?}");
         }
         let (number, what) = batch_error(
             "41 illegal attempt to update using time 1700000039.000000 when last update time is 1700000039.000000 \

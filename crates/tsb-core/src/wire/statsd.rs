@@ -24,7 +24,7 @@ pub const MAX_KEY: usize = 448;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MetricType {
     /// `g`: the current value.
     Gauge,
     /// `c`: an increment.
@@ -33,7 +33,7 @@ pub enum Kind {
     Timer,
 }
 
-impl Kind {
+impl MetricType {
     /// The value of the label `_type`; `None` for a gauge.
     fn label(self) -> Option<&'static str> {
         match self {
@@ -48,12 +48,12 @@ impl Kind {
 ///
 /// # Errors
 /// What in the key cannot be carried.
-pub fn wire_name(key: &SeriesKey) -> Result<(String, Kind), &'static str> {
-    let mut kind = Kind::Gauge;
+pub fn wire_name(key: &SeriesKey) -> Result<(String, MetricType), &'static str> {
+    let mut kind = MetricType::Gauge;
     let mut wire = key.name().to_owned();
     for (label, value) in key.labels() {
         if label == TYPE_LABEL {
-            let kinds = [Kind::Counter, Kind::Timer].into_iter();
+            let kinds = [MetricType::Counter, MetricType::Timer].into_iter();
             let found = kinds.into_iter().find(|kind| kind.label() == Some(value));
             kind = found.ok_or("its label _type is neither counter nor timer")?;
             continue;
@@ -63,7 +63,7 @@ pub fn wire_name(key: &SeriesKey) -> Result<(String, Kind), &'static str> {
         }
         wire = format!("{wire};{label}={value}");
     }
-    let parts = 1 + key.labels().len() - usize::from(kind != Kind::Gauge);
+    let parts = 1 + key.labels().len() - usize::from(kind != MetricType::Gauge);
     if !wire.bytes().all(is_kept) || wire.split(';').count() != parts {
         return Err("a name or label has other characters than letters, digits, _ . -");
     }
@@ -79,7 +79,7 @@ fn is_kept(byte: u8) -> bool {
 }
 
 /// The series of a cleaned key with its type. A key whose tags cannot be parsed is a plain name.
-pub fn series_key(wire: &str, kind: Kind) -> SeriesKey {
+pub fn series_key(wire: &str, kind: MetricType) -> SeriesKey {
     let mut parts = wire.split(';');
     let name = parts.next().unwrap_or_default();
     let tags: Option<Vec<(&str, &str)>> = parts

@@ -13,7 +13,7 @@ mod datagram;
 mod decode;
 mod encode;
 mod frame;
-mod held;
+mod held_frames;
 mod pack;
 mod table;
 

@@ -5,27 +5,27 @@
 //! at once, because each addition waits for the previous one.
 
 use super::hash::{self, Purpose};
-use super::law::{self, Fold, Keys, Law, Output};
 use super::rows;
+use super::value_model::{self, Fold, Keys, Output, ValueModel};
 
 /// Number of ticks per call.
 pub(crate) const CHUNK: usize = 256;
-const STRETCH: usize = CHUNK / 4;
+const QUARTER: usize = CHUNK / 4;
 
 /// One series, advanced tick by tick.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
-    law: Law,
+pub(crate) struct ColumnGenerator {
+    model: ValueModel,
     key: u64,
     level_key: u64,
     /// Running state before the next tick.
     pub(crate) state: f64,
 }
 
-impl Column {
-    pub(crate) fn new(law: Law, keys: Keys, state: f64) -> Self {
+impl ColumnGenerator {
+    pub(crate) fn new(model: ValueModel, keys: Keys, state: f64) -> Self {
         Self {
-            law,
+            model,
             key: keys.of(Purpose::Step),
             level_key: keys.of(Purpose::Level),
             state,
@@ -36,21 +36,21 @@ impl Column {
     /// most [`CHUNK`] per call.
     pub(crate) fn fill(&mut self, tick: u64, tick_keys: &[u64], values: &mut [f64]) {
         let key = self.key;
-        match self.law {
-            Law::Constant { .. } | Law::Recorded => values.fill(self.state),
-            Law::Repeated { change, levels, output } => {
+        match self.model {
+            ValueModel::Constant { .. } | ValueModel::Recorded => values.fill(self.state),
+            ValueModel::Repeated { change, levels, output } => {
                 for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
                     *value = hash::draw_f64(key, tick_key);
                 }
                 let change = change as f64;
                 for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
                     if *value < change {
-                        self.state = output.apply(law::level(self.level_key, tick_key, levels));
+                        self.state = output.apply(value_model::level(self.level_key, tick_key, levels));
                     }
                     *value = self.state;
                 }
             }
-            Law::Sum {
+            ValueModel::Sum {
                 steps, fold, output, ..
             } => {
                 for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
@@ -62,7 +62,7 @@ impl Column {
                     sum(values, self.state, |x| output.apply(fold.apply(x)))
                 };
             }
-            Law::Fitful { steps, reset, .. } => {
+            ValueModel::PausingCounter { steps, reset, .. } => {
                 let mut resets = 0;
                 for (value, &tick_key) in values.iter_mut().zip(tick_keys) {
                     let draw = hash::draw_f64(key, tick_key);
@@ -75,7 +75,7 @@ impl Column {
                     self.sum_with_resets(reset, tick_keys, values);
                 }
             }
-            Law::Noise { draws, slope, output } => {
+            ValueModel::Noise { draws, slope, output } => {
                 for ((value, &tick_key), tick) in values.iter_mut().zip(tick_keys).zip(tick..) {
                     let step = draws.at(hash::draw_f64(key, tick_key));
                     *value = rows::noise(step, slope, output, tick as f64);
@@ -111,9 +111,9 @@ fn sum(values: &mut [f64], state: f64, output: impl Fn(f64) -> f64) -> f64 {
         }
         return state;
     };
-    let (first, rest) = whole.split_at_mut(STRETCH);
-    let (second, rest) = rest.split_at_mut(STRETCH);
-    let (third, fourth) = rest.split_at_mut(STRETCH);
+    let (first, rest) = whole.split_at_mut(QUARTER);
+    let (second, rest) = rest.split_at_mut(QUARTER);
+    let (third, fourth) = rest.split_at_mut(QUARTER);
     let mut sums = [0.0; 4];
     let steps = first
         .iter_mut()

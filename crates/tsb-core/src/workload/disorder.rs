@@ -3,13 +3,13 @@
 //! Both are functions of (seed, series, tick), so the audit knows what was sent without a log.
 
 use super::hash::{self, Purpose};
-use super::law::Keys;
 use super::spec::WorkloadSpec;
+use super::value_model::Keys;
 use crate::time::Timestamp;
 
 /// The outcome of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum SampleOutcome {
     /// Sent in the operation of its own tick.
     OnTime,
     /// Sent twice in the operation of its own tick.
@@ -24,7 +24,7 @@ pub(crate) enum Fate {
 
 /// The probabilities of each outcome, as thresholds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fates {
+pub(crate) struct DisorderModel {
     seed: u64,
     late: u64,
     missing: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Fates {
     jitter_step_ns: u32,
 }
 
-impl Fates {
+impl DisorderModel {
     pub(crate) fn new(spec: &WorkloadSpec) -> Self {
         let disorder = &spec.disorder;
         let late = hash::threshold(disorder.late);
@@ -75,7 +75,7 @@ impl Fates {
     }
 
     /// The key with which a series draws its outcomes.
-    pub(crate) fn fate_key(&self, series: u32) -> u64 {
+    pub(crate) fn outcome_key(&self, series: u32) -> u64 {
         Keys::new(self.seed, series).of(Purpose::Disorder)
     }
 
@@ -87,25 +87,25 @@ impl Fates {
     /// The outcome of one tick's sample, in a series that is alive until `death`. A sample that
     /// could only be sent after that is sent on time instead.
     #[inline]
-    pub(crate) fn of(&self, fate_key: u64, tick: u64, tick_key: u64, death: u64) -> Fate {
-        let draw = hash::draw(fate_key, tick_key);
+    pub(crate) fn of(&self, outcome_key: u64, tick: u64, tick_key: u64, death: u64) -> SampleOutcome {
+        let draw = hash::draw(outcome_key, tick_key);
         if draw >= self.swapped {
-            return Fate::OnTime;
+            return SampleOutcome::OnTime;
         }
-        let fate = if draw < self.late {
-            let mixed = hash::mix64(fate_key ^ tick_key);
-            Fate::Late(1 + ((u128::from(mixed) * u128::from(self.late_ticks)) >> 64) as u64)
+        let outcome = if draw < self.late {
+            let mixed = hash::mix64(outcome_key ^ tick_key);
+            SampleOutcome::Late(1 + ((u128::from(mixed) * u128::from(self.late_ticks)) >> 64) as u64)
         } else if draw < self.missing {
-            Fate::Missing
+            SampleOutcome::Missing
         } else if draw < self.twice {
-            Fate::Twice
+            SampleOutcome::Twice
         } else {
-            Fate::Swapped
+            SampleOutcome::Swapped
         };
-        match fate {
-            Fate::Late(by) if tick.saturating_add(by) >= death => Fate::OnTime,
-            Fate::Swapped if tick.saturating_add(1) >= death => Fate::OnTime,
-            fate => fate,
+        match outcome {
+            SampleOutcome::Late(by) if tick.saturating_add(by) >= death => SampleOutcome::OnTime,
+            SampleOutcome::Swapped if tick.saturating_add(1) >= death => SampleOutcome::OnTime,
+            outcome => outcome,
         }
     }
 

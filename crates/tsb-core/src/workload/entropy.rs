@@ -5,7 +5,7 @@
 //! figure is slightly lower for one reason: reflection of a walk hides its direction. (A repeated
 //! value that draws its old level again is counted exactly.)
 
-use super::law::{Clipped, Law};
+use super::value_model::{Clipped, ValueModel};
 
 /// The entropy of an event with probability `p`, in bits.
 fn of_choice(p: f64) -> f64 {
@@ -22,7 +22,7 @@ fn of_clipped(draws: Clipped) -> f64 {
     of_choice(still) + (1.0 - still) * highest.max(1.0).log2()
 }
 
-impl Law {
+impl ValueModel {
     /// Bits per value, given the previous one; `None` for recorded values.
     pub(super) fn entropy_bits(&self) -> Option<f64> {
         Some(match *self {
@@ -33,7 +33,7 @@ impl Law {
                 of_choice(other) + other * ((levels - 1).max(1) as f64).log2()
             }
             Self::Sum { steps, .. } => f64::from(steps.count).log2(),
-            Self::Fitful { steps, reset, .. } => {
+            Self::PausingCounter { steps, reset, .. } => {
                 let resets = probability(reset);
                 of_choice(resets) + (1.0 - resets) * of_clipped(steps)
             }

@@ -3,14 +3,14 @@
 //! A fleet is data: a TOML file of series families. The built-in fleets are files of the same
 //! format (in `fleets/`), to be copied and edited. `docs/workloads.md` describes the format.
 
-mod law_spec;
+mod value_model_spec;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub use law_spec::{Between, LawSpec, Pick};
+pub use value_model_spec::{Between, Pick, ValueModelSpec};
 
 use super::error::WorkloadError;
 use super::trace::TraceSource;
@@ -259,7 +259,7 @@ pub struct Family {
     pub per: Option<String>,
     /// The value model of a family that is drawn by share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub law: Option<LawSpec>,
+    pub law: Option<ValueModelSpec>,
     /// The keys of a family that is laid out by scope, with their value models.
     #[serde(default, rename = "key", skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<KeySet>,
@@ -272,7 +272,7 @@ pub struct KeySet {
     /// The last part of each name.
     pub names: Vec<String>,
     /// The value model.
-    pub law: LawSpec,
+    pub law: ValueModelSpec,
 }
 
 impl FleetFile {

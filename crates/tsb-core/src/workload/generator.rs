@@ -9,11 +9,11 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::disorder::{Fate, Fates};
-use super::law;
+use super::disorder::{DisorderModel, SampleOutcome};
 use super::layout::Block;
-use super::rows::{Member, Rows};
-use super::trace::Recorded;
+use super::rows::{RowGenerator, RowSeries};
+use super::trace::RecordedWorkload;
+use super::value_model;
 use super::{Checkpoint, Replay, Workload};
 use crate::batch::{Batch, BatchBuf, Ids, Times};
 use crate::series::SeriesId;
@@ -30,7 +30,7 @@ pub struct Generator<'w> {
     groups: Range<usize>,
     /// Index in the workload of this generator's first block.
     first_block: usize,
-    rows: Rows,
+    rows: RowGenerator,
     /// The next tick of each block.
     next: Vec<u64>,
     /// The tick of `tick_key`.
@@ -38,9 +38,9 @@ pub struct Generator<'w> {
     tick_key: u64,
     replay: Replay<'w>,
     first_series: u32,
-    fate_keys: Vec<u64>,
+    outcome_keys: Vec<u64>,
     jitter_keys: Vec<u64>,
-    held: Vec<Held>,
+    pending: Vec<PendingSamples>,
     batch: BatchBuf,
     times: Vec<Timestamp>,
     /// Columns of a recorded batch.
@@ -50,7 +50,7 @@ pub struct Generator<'w> {
 
 /// Samples of a block that are not sent yet although their tick has passed.
 #[derive(Debug, Default)]
-struct Held {
+struct PendingSamples {
     /// Samples that are sent after those of the next tick, by series.
     swapped: Vec<(u32, Timestamp, f64)>,
     incoming: Vec<(u32, Timestamp, f64)>,
@@ -71,12 +71,12 @@ impl<'w> Generator<'w> {
             _ => 0..0,
         };
         let planned = &workload.layout.blocks[blocks.clone()];
-        let mut rows = Rows::default();
+        let mut rows = RowGenerator::default();
         for block in planned {
             rows.add((block.first..block.first + block.len).map(|series| {
-                let (law, keys) = (workload.law(series), workload.keys(series));
-                let state = law.start(keys);
-                Member { law, keys, state }
+                let (model, keys) = (workload.model(series), workload.keys(series));
+                let state = model.start(keys);
+                RowSeries { model, keys, state }
             }));
         }
         let first_series = planned.first().map_or(0, |block| block.first);
@@ -85,7 +85,7 @@ impl<'w> Generator<'w> {
             let series = series.clone().filter(|_| wanted);
             series.map(key).collect()
         };
-        let fates = &workload.fates;
+        let disorder = &workload.disorder;
         Self {
             workload,
             base,
@@ -94,12 +94,12 @@ impl<'w> Generator<'w> {
             rows,
             next: planned.iter().map(|block| block.ticks.start).collect(),
             tick: 0,
-            tick_key: law::tick_key(workload.spec.seed, 0),
+            tick_key: value_model::tick_key(workload.spec.seed, 0),
             replay: workload.replay(base),
             first_series,
-            fate_keys: keys_if(fates.any(), &|series| fates.fate_key(series)),
-            jitter_keys: keys_if(fates.jitters(), &|series| fates.jitter_key(series)),
-            held: planned.iter().map(|_| Held::default()).collect(),
+            outcome_keys: keys_if(disorder.any(), &|series| disorder.outcome_key(series)),
+            jitter_keys: keys_if(disorder.jitters(), &|series| disorder.jitter_key(series)),
+            pending: planned.iter().map(|_| PendingSamples::default()).collect(),
             batch: BatchBuf::new(),
             times: Vec::new(),
             ids: Vec::new(),
@@ -129,7 +129,7 @@ impl<'w> Generator<'w> {
         let workload = self.workload;
         let planned = &workload.layout.groups[group];
         let at = workload.timestamp(group, tick, self.base);
-        if workload.fates.any() {
+        if workload.disorder.any() {
             return self.disordered(group, tick);
         }
         self.set_tick(tick);
@@ -167,7 +167,7 @@ impl<'w> Generator<'w> {
 
     /// The samples of a recording at a tick. Most rows have gaps, so the ids are a column; the
     /// values of one copy are returned in place, as stored in the recording.
-    fn recorded(&mut self, recorded: &'w Recorded, group: usize, tick: u64, at: Timestamp) -> Batch<'_> {
+    fn recorded(&mut self, recorded: &'w RecordedWorkload, group: usize, tick: u64, at: Timestamp) -> Batch<'_> {
         let mut count = 0;
         self.ids.clear();
         self.values.clear();
@@ -190,11 +190,11 @@ impl<'w> Generator<'w> {
             values = &self.values;
         }
         self.times.clear();
-        if self.workload.fates.jitters() {
-            let (fates, tick_key, keys) = (&self.workload.fates, self.tick_key, &self.jitter_keys);
+        if self.workload.disorder.jitters() {
+            let (disorder, tick_key, keys) = (&self.workload.disorder, self.tick_key, &self.jitter_keys);
             let key = |id: &SeriesId| keys[(id.0 - self.first_series) as usize];
             self.times
-                .extend(self.ids.iter().map(|id| fates.jittered(at, key(id), tick_key)));
+                .extend(self.ids.iter().map(|id| disorder.jittered(at, key(id), tick_key)));
             return Batch::new(Ids::Each(&self.ids), Times::Each(&self.times), values);
         }
         let has_doubles = recorded.window().doubled > 0;
@@ -229,13 +229,13 @@ impl<'w> Generator<'w> {
     /// Fills the time column for a contiguous range of series; leaves it empty if timestamps have
     /// no jitter.
     fn jitter(&mut self, series: Range<u32>, at: Timestamp) {
-        let (fates, tick_key) = (self.workload.fates, self.tick_key);
+        let (disorder, tick_key) = (self.workload.disorder, self.tick_key);
         self.times.clear();
-        if fates.jitters() {
+        if disorder.jitters() {
             let keys = (series.start - self.first_series) as usize..(series.end - self.first_series) as usize;
             let keys = &self.jitter_keys[keys];
             self.times
-                .extend(keys.iter().map(|&key| fates.jittered(at, key, tick_key)));
+                .extend(keys.iter().map(|&key| disorder.jittered(at, key, tick_key)));
         }
     }
 
@@ -243,7 +243,7 @@ impl<'w> Generator<'w> {
     fn set_tick(&mut self, tick: u64) {
         if self.tick != tick {
             self.tick = tick;
-            self.tick_key = law::tick_key(self.workload.spec.seed, tick);
+            self.tick_key = value_model::tick_key(self.workload.spec.seed, tick);
         }
     }
 
@@ -277,7 +277,7 @@ impl<'w> Generator<'w> {
         let next = self.next[local];
         if next < tick && tick - next <= WALK_TICKS {
             for between in next..tick {
-                let key = law::tick_key(self.workload.spec.seed, between);
+                let key = value_model::tick_key(self.workload.spec.seed, between);
                 self.rows.advance(local, between, key);
             }
         } else {
@@ -301,8 +301,8 @@ impl<'w> Generator<'w> {
             let local = block - self.first_block;
             if self.next[local] != tick {
                 // Recomputes the samples that earlier ticks hold back for this one and later ones.
-                self.held[local] = Held::default();
-                let reach = self.workload.fates.reach();
+                self.pending[local] = PendingSamples::default();
+                let reach = self.workload.disorder.reach();
                 for earlier in tick.saturating_sub(reach).max(planned.ticks.start)..tick {
                     self.pass(group, block, planned, earlier, false);
                 }
@@ -320,40 +320,43 @@ impl<'w> Generator<'w> {
         self.jitter(planned.first..planned.first + planned.len, at);
         let local = block - self.first_block;
         let first_key = (planned.first - self.first_series) as usize;
-        let passing = Passing {
-            fates: &self.workload.fates,
+        let block_tick = BlockTick {
+            disorder: &self.workload.disorder,
             recorded: self.workload.recorded.as_ref(),
             tick,
             tick_key: self.tick_key,
             death: planned.ticks.end,
             send,
         };
-        let held = &mut self.held[local];
-        held.follow = 0;
-        for (start, values) in (0..).step_by(STRETCH).zip(self.rows.row(local).chunks(STRETCH)) {
-            let stretch = Stretch {
+        let pending = &mut self.pending[local];
+        pending.follow = 0;
+        for (start, values) in (0..)
+            .step_by(SERIES_AT_ONCE)
+            .zip(self.rows.row(local).chunks(SERIES_AT_ONCE))
+        {
+            let part = AdjacentSeries {
                 first: planned.first + start as u32,
-                keys: &self.fate_keys[first_key + start..first_key + start + values.len()],
+                keys: &self.outcome_keys[first_key + start..first_key + start + values.len()],
                 times: match self.times.get(start..start + values.len()) {
                     Some(times) if !times.is_empty() => Times::Each(times),
                     _ => Times::One(at),
                 },
                 values,
             };
-            passing.stretch(&stretch, held, &mut self.batch);
+            block_tick.push(&part, pending, &mut self.batch);
         }
-        held.swapped.clear();
-        std::mem::swap(&mut held.swapped, &mut held.incoming);
-        passing.late(held, &mut self.batch);
+        pending.swapped.clear();
+        std::mem::swap(&mut pending.swapped, &mut pending.incoming);
+        block_tick.late(pending, &mut self.batch);
     }
 }
 
 /// Number of series whose outcomes are examined together.
-const STRETCH: usize = 16;
+const SERIES_AT_ONCE: usize = 16;
 
 /// Some adjacent series at one tick.
 #[derive(Debug)]
-struct Stretch<'a> {
+struct AdjacentSeries<'a> {
     first: u32,
     keys: &'a [u64],
     times: Times<'a>,
@@ -362,56 +365,61 @@ struct Stretch<'a> {
 
 /// One tick of one block, while it is put into a batch.
 #[derive(Debug)]
-struct Passing<'a> {
-    fates: &'a Fates,
-    recorded: Option<&'a Recorded>,
+struct BlockTick<'a> {
+    disorder: &'a DisorderModel,
+    recorded: Option<&'a RecordedWorkload>,
     tick: u64,
     tick_key: u64,
     death: u64,
     send: bool,
 }
 
-impl Passing<'_> {
-    fn stretch(&self, stretch: &Stretch<'_>, held: &mut Held, batch: &mut BatchBuf) {
-        let end = stretch.first + stretch.values.len() as u32;
-        let follows = held.swapped.get(held.follow).is_some_and(|(series, ..)| *series < end);
-        let keys = stretch.keys.iter().map(|&key| (key, self.tick_key));
-        if self.recorded.is_none() && !follows && !self.fates.any_of(keys) {
+impl BlockTick<'_> {
+    fn push(&self, part: &AdjacentSeries<'_>, pending: &mut PendingSamples, batch: &mut BatchBuf) {
+        let end = part.first + part.values.len() as u32;
+        let follows = pending
+            .swapped
+            .get(pending.follow)
+            .is_some_and(|(series, ..)| *series < end);
+        let keys = part.keys.iter().map(|&key| (key, self.tick_key));
+        if self.recorded.is_none() && !follows && !self.disorder.any_of(keys) {
             if self.send {
-                batch.extend(SeriesId(stretch.first), stretch.times, stretch.values);
+                batch.extend(SeriesId(part.first), part.times, part.values);
             }
             return;
         }
-        let samples = stretch.keys.iter().zip(stretch.values);
-        for (index, (series, (&key, &value))) in (stretch.first..).zip(samples).enumerate() {
-            let at = match stretch.times {
+        let samples = part.keys.iter().zip(part.values);
+        for (index, (series, (&key, &value))) in (part.first..).zip(samples).enumerate() {
+            let at = match part.times {
                 Times::One(at) => at,
                 Times::Each(times) => times[index],
             };
-            let fate = match self.recorded {
-                Some(recorded) if recorded.value(series, self.tick).is_none() => Fate::Missing,
-                _ => self.fates.of(key, self.tick, self.tick_key, self.death),
+            let outcome = match self.recorded {
+                Some(recorded) if recorded.value(series, self.tick).is_none() => SampleOutcome::Missing,
+                _ => self.disorder.of(key, self.tick, self.tick_key, self.death),
             };
-            let copies = match fate {
-                Fate::OnTime => 1,
-                Fate::Twice => 2,
-                Fate::Missing => 0,
-                Fate::Swapped => {
-                    held.incoming.push((series, at, value));
+            let copies = match outcome {
+                SampleOutcome::OnTime => 1,
+                SampleOutcome::Twice => 2,
+                SampleOutcome::Missing => 0,
+                SampleOutcome::Swapped => {
+                    pending.incoming.push((series, at, value));
                     0
                 }
-                Fate::Late(by) => {
+                SampleOutcome::Late(by) => {
                     let due = self.tick + by;
-                    held.late.push(Reverse((due, series, self.tick, at, value.to_bits())));
+                    pending
+                        .late
+                        .push(Reverse((due, series, self.tick, at, value.to_bits())));
                     0
                 }
             };
             for _ in 0..if self.send { copies } else { 0 } {
                 batch.push(SeriesId(series), at, value);
             }
-            match held.swapped.get(held.follow) {
+            match pending.swapped.get(pending.follow) {
                 Some(&(swapped, at, value)) if swapped == series => {
-                    held.follow += 1;
+                    pending.follow += 1;
                     if self.send {
                         batch.push(SeriesId(series), at, value);
                     }
@@ -422,12 +430,12 @@ impl Passing<'_> {
     }
 
     /// Adds the late samples that are due now.
-    fn late(&self, held: &mut Held, batch: &mut BatchBuf) {
-        while let Some(&Reverse((due, series, _, at, bits))) = held.late.peek() {
+    fn late(&self, pending: &mut PendingSamples, batch: &mut BatchBuf) {
+        while let Some(&Reverse((due, series, _, at, bits))) = pending.late.peek() {
             if due > self.tick {
                 break;
             }
-            held.late.pop();
+            pending.late.pop();
             if self.send && due == self.tick {
                 batch.push(SeriesId(series), at, f64::from_bits(bits));
             }

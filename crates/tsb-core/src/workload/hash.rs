@@ -25,7 +25,7 @@ pub(crate) enum Purpose {
     /// The tick's half of every draw.
     Tick = 2,
     /// The parameters of a series.
-    Law = 3,
+    ValueModel = 3,
     /// The family of a series.
     Family = 4,
     /// The new value of a repeated series.
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn streams_keep_to_their_bounds() {
-        let mut stream = Stream::new(4, Purpose::Law, 0);
+        let mut stream = Stream::new(4, Purpose::ValueModel, 0);
         let mut counts = [0; 10];
         for _ in 0..20_000 {
             counts[stream.below(10) as usize] += 1;

@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use super::churn;
 use super::error::WorkloadError;
-use super::fleet::{FleetFile, LawSpec};
+use super::fleet::{FleetFile, ValueModelSpec};
 use super::hash::{Purpose, Stream};
 use super::messages;
-use super::names::{self, Place};
+use super::names::{self, SeriesPosition};
 use super::spec::{BatchMode, IntervalShare, MAX_SERIES, Phase, WorkloadSpec};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::SECOND_NS;
@@ -28,7 +28,7 @@ pub(crate) struct Block {
 
 /// Series that report together: the operations of a workload are (group, tick).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct SeriesGroup {
     /// The first id of the group.
     pub first: SeriesId,
     /// Number of ids, all generations of churn included.
@@ -47,12 +47,12 @@ pub struct Group {
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) catalog: Catalog,
-    /// The distinct laws.
-    pub(crate) laws: Vec<LawSpec>,
-    /// Index of each series' value model in `laws`.
-    pub(crate) law_of: Vec<u16>,
+    /// The distinct models.
+    pub(crate) models: Vec<ValueModelSpec>,
+    /// Index of each series' value model in `models`.
+    pub(crate) model_of: Vec<u16>,
     pub(crate) blocks: Vec<Block>,
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<SeriesGroup>,
 }
 
 /// One host of the layout.
@@ -153,7 +153,7 @@ struct Builder<'a> {
     spec: &'a WorkloadSpec,
     file: &'a FleetFile,
     /// Index of the value model of each family's first key set.
-    first_law: Vec<u16>,
+    first_model: Vec<u16>,
     layout: Layout,
     /// First id, interval, phase and blocks of each host, or of each message of a host.
     hosts: Vec<(u32, u64, u64, Range<usize>)>,
@@ -162,21 +162,21 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(spec: &'a WorkloadSpec, file: &'a FleetFile) -> Self {
-        let mut laws = Vec::new();
-        let mut first_law = Vec::new();
+        let mut models = Vec::new();
+        let mut first_model = Vec::new();
         for family in &file.families {
-            first_law.push(laws.len() as u16);
-            laws.extend(family.law.iter().cloned());
-            laws.extend(family.keys.iter().map(|keys| keys.law.clone()));
+            first_model.push(models.len() as u16);
+            models.extend(family.law.iter().cloned());
+            models.extend(family.keys.iter().map(|keys| keys.law.clone()));
         }
         Self {
             spec,
             file,
-            first_law,
+            first_model,
             layout: Layout {
                 catalog: Catalog::new(),
-                laws,
-                law_of: Vec::new(),
+                models,
+                model_of: Vec::new(),
                 blocks: Vec::new(),
                 groups: Vec::new(),
             },
@@ -205,18 +205,18 @@ impl<'a> Builder<'a> {
         sent: Range<usize>,
         phase_ns: u64,
     ) -> Result<(), WorkloadError> {
-        let first_id = self.layout.law_of.len() as u32;
+        let first_id = self.layout.model_of.len() as u32;
         let first_block = self.layout.blocks.len();
         for (slots_of, ticks, generation) in self.generations(host, sent) {
-            let first = self.layout.law_of.len();
+            let first = self.layout.model_of.len();
             if first + slots_of.len() > MAX_SERIES {
                 return Err(too_many((first + slots_of.len()) as u64));
             }
             for slot in &slots[slots_of.clone()] {
-                self.layout.law_of.push(slot.0);
+                self.layout.model_of.push(slot.0);
                 let key = names::generation(slot.1.clone(), generation, self.spec.keys);
                 let id = self.layout.catalog.intern(key);
-                if id.index() + 1 != self.layout.law_of.len() {
+                if id.index() + 1 != self.layout.model_of.len() {
                     let name = slot.1.to_string();
                     return Err(WorkloadError::invalid(
                         "family",
@@ -273,7 +273,7 @@ impl<'a> Builder<'a> {
 
     /// The series of one generation of a host: value model and key of each.
     fn slots(&self, host: &Host) -> Vec<(u16, SeriesKey)> {
-        let place = Place {
+        let place = SeriesPosition {
             seed: self.spec.seed,
             form: self.spec.keys,
             host: host.number,
@@ -286,7 +286,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn slots_by_share(&self, host: &Host, place: &Place) -> Vec<(u16, SeriesKey)> {
+    fn slots_by_share(&self, host: &Host, place: &SeriesPosition) -> Vec<(u16, SeriesKey)> {
         let total: f64 = self.file.families.iter().filter_map(|family| family.share).sum();
         let mut families = Stream::new(self.spec.seed, Purpose::Family, host.number);
         let mut slots = Vec::with_capacity(host.series as usize);
@@ -299,13 +299,13 @@ impl<'a> Builder<'a> {
             // Rounding can leave a tiny remainder after the last family.
             let chosen = chosen.unwrap_or(self.file.families.len() - 1);
             let key = place.by_share(&self.file.families[chosen].name, item);
-            slots.push((self.first_law[chosen], key));
+            slots.push((self.first_model[chosen], key));
         }
         slots
     }
 
     /// Fills the host with instances, one after the other, after reserving its own series.
-    fn slots_by_scope(&self, host: &Host, place: &Place) -> Vec<(u16, SeriesKey)> {
+    fn slots_by_scope(&self, host: &Host, place: &SeriesPosition) -> Vec<(u16, SeriesKey)> {
         let wanted = host.series as usize;
         let mut own = Vec::new();
         self.instance(place, "host", "", 0, &mut own);
@@ -329,17 +329,24 @@ impl<'a> Builder<'a> {
         own
     }
 
-    fn instance(&self, place: &Place, scope: &str, name: &str, number: u32, slots: &mut Vec<(u16, SeriesKey)>) {
+    fn instance(
+        &self,
+        place: &SeriesPosition,
+        scope: &str,
+        name: &str,
+        number: u32,
+        slots: &mut Vec<(u16, SeriesKey)>,
+    ) {
         let instance = place.instance(scope, name, number);
-        for (family, &first_law) in self.file.families.iter().zip(&self.first_law) {
+        for (family, &first_model) in self.file.families.iter().zip(&self.first_model) {
             if family.per.as_deref() != Some(scope) {
                 continue;
             }
-            for (keys, law) in family.keys.iter().zip(first_law..) {
+            for (keys, model) in family.keys.iter().zip(first_model..) {
                 let of_set = keys
                     .names
                     .iter()
-                    .map(|key| (law, place.by_scope(&family.name, key, scope, &instance)));
+                    .map(|key| (model, place.by_scope(&family.name, key, scope, &instance)));
                 slots.extend(of_set);
             }
         }
@@ -359,7 +366,7 @@ impl<'a> Builder<'a> {
             let members = &self.layout.blocks[blocks.clone()];
             let start = members.iter().map(|block| block.ticks.start).min().unwrap_or(0);
             let end = members.iter().map(|block| block.ticks.end).max().unwrap_or(0);
-            self.layout.groups.push(Group {
+            self.layout.groups.push(SeriesGroup {
                 first: SeriesId(first),
                 len: members.iter().map(|block| block.len).sum(),
                 interval_ns,

@@ -3,15 +3,17 @@
 use std::ops::Range;
 
 use super::Workload;
-use super::disorder::Fate;
+use super::disorder::SampleOutcome;
 use super::layout::Block;
 use crate::series::SeriesId;
 
 impl Workload {
     /// The newest tick of a group at a fleet time since the start; `None` before its first.
     pub fn tick_at(&self, group: usize, fleet_ns: u64) -> Option<u64> {
-        if let Some(moments) = self.moments() {
-            return moments[group].ticks_before(fleet_ns.saturating_add(1)).checked_sub(1);
+        if let Some(tick_times) = self.tick_times() {
+            return tick_times[group]
+                .ticks_before(fleet_ns.saturating_add(1))
+                .checked_sub(1);
         }
         let group = &self.layout.groups[group];
         Some(fleet_ns.checked_sub(group.phase_ns)? / group.interval_ns)
@@ -59,11 +61,11 @@ impl Workload {
             return ticks.next();
         }
         let death = self.lifetime(series).map_or(u64::MAX, |life| life.end);
-        let key = self.fates.fate_key(series.0);
+        let key = self.disorder.outcome_key(series.0);
         ticks.find(|&tick| {
-            self.fates
-                .of(key, tick, super::law::tick_key(self.spec.seed, tick), death)
-                != Fate::Missing
+            self.disorder
+                .of(key, tick, super::value_model::tick_key(self.spec.seed, tick), death)
+                != SampleOutcome::Missing
         })
     }
 

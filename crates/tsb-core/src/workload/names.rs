@@ -6,7 +6,7 @@ use crate::series::SeriesKey;
 
 /// The position of a series, as far as its name contains it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SeriesPosition {
     pub(crate) seed: u64,
     pub(crate) form: KeyForm,
     pub(crate) host: u64,
@@ -21,7 +21,7 @@ pub(crate) fn hostname(template: &str, seed: u64, host: u64) -> String {
         .replace("{host_uuid}", &uuid(&mut stream))
 }
 
-impl Place {
+impl SeriesPosition {
     /// The key of a series that was drawn by share.
     pub(crate) fn by_share(&self, template: &str, item: u32) -> SeriesKey {
         let number = format!("{item:05}");

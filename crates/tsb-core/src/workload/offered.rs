@@ -62,8 +62,8 @@ impl Workload {
             let most = match self.window() {
                 Some(_) if estimator.values >= VALUES_MAX => break,
                 Some(window) => self
-                    .moments()
-                    .map_or(window.ticks, |moments| moments[group].per_window()),
+                    .tick_times()
+                    .map_or(window.ticks, |tick_times| tick_times[group].per_window()),
                 None => TICKS_MAX,
             };
             let ticks = start..ticks.end.min(start.saturating_add(most));
@@ -106,7 +106,7 @@ impl Workload {
             let blocks = &self.layout.blocks[group.blocks.clone()];
             for block in blocks.iter().filter(|block| block.ticks.start == 0) {
                 for series in block.first..block.first + block.len {
-                    bits += weight * self.law(series).entropy_bits()?;
+                    bits += weight * self.model(series).entropy_bits()?;
                     weights += weight;
                 }
             }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_meets_the_calculation_law_by_law() {
+    fn the_estimate_meets_the_calculation_model_by_model() {
         for (shape, _) in Shape::ALL {
             let offered = of(FleetSpec::Shape(shape), 300, 4096);
             let calculated = offered.calculated_bits.unwrap();

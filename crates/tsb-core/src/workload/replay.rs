@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Workload;
-use super::columns::{CHUNK, Column};
-use super::disorder::{Fate, Fates};
-use super::law::{self, Law};
-use super::trace::Recorded;
+use super::columns::{CHUNK, ColumnGenerator};
+use super::disorder::{DisorderModel, SampleOutcome};
+use super::trace::RecordedWorkload;
+use super::value_model::{self, ValueModel};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
 
@@ -20,7 +20,7 @@ const KEPT_TICKS: u64 = 1 << 20;
 
 /// How a sample was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum SentAs {
     /// In the operation of its own tick.
     OnTime,
     /// The second copy of a sample sent on time.
@@ -43,7 +43,7 @@ pub struct Sent<'a> {
     /// Their values.
     pub values: &'a [f64],
     /// How each sample was sent; absent: all on time.
-    pub how: Option<&'a [How]>,
+    pub how: Option<&'a [SentAs]>,
 }
 
 /// The timestamps of consecutive samples.
@@ -81,11 +81,11 @@ impl<'a> Sent<'a> {
     }
 
     /// Iterates over the samples: tick of the operation, timestamp, value, and how it was sent.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, Timestamp, f64, How)> + 'a {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Timestamp, f64, SentAs)> + 'a {
         let this = *self;
         this.values.iter().enumerate().map(move |(index, &value)| {
             let tick = this.ticks.map_or(this.first_tick + index as u64, |ticks| ticks[index]);
-            let how = this.how.map_or(How::OnTime, |how| how[index]);
+            let how = this.how.map_or(SentAs::OnTime, |how| how[index]);
             (tick, this.time(index), value, how)
         })
     }
@@ -138,7 +138,7 @@ struct Columns {
     ticks: Vec<u64>,
     times: Vec<Timestamp>,
     values: Vec<f64>,
-    how: Vec<How>,
+    how: Vec<SentAs>,
 }
 
 impl Columns {
@@ -149,7 +149,7 @@ impl Columns {
         self.how.clear();
     }
 
-    fn push(&mut self, tick: u64, at: Timestamp, value: f64, how: How) {
+    fn push(&mut self, tick: u64, at: Timestamp, value: f64, how: SentAs) {
         self.ticks.push(tick);
         self.times.push(at);
         self.values.push(value);
@@ -162,20 +162,20 @@ impl Columns {
 struct TickKeys {
     seed: u64,
     kept: Vec<u64>,
-    passing: Vec<u64>,
+    scratch: Vec<u64>,
 }
 
 impl TickKeys {
     fn of(&mut self, ticks: Range<u64>) -> &[u64] {
         let seed = self.seed;
         if ticks.end > KEPT_TICKS {
-            self.passing.clear();
-            self.passing.extend(ticks.map(|tick| law::tick_key(seed, tick)));
-            return &self.passing;
+            self.scratch.clear();
+            self.scratch.extend(ticks.map(|tick| value_model::tick_key(seed, tick)));
+            return &self.scratch;
         }
         let known = self.kept.len() as u64;
         self.kept
-            .extend((known..ticks.end).map(|tick| law::tick_key(seed, tick)));
+            .extend((known..ticks.end).map(|tick| value_model::tick_key(seed, tick)));
         &self.kept[ticks.start as usize..ticks.end as usize]
     }
 }
@@ -189,7 +189,7 @@ impl<'w> Replay<'w> {
             keys: TickKeys {
                 seed: workload.spec.seed,
                 kept: Vec::new(),
-                passing: Vec::new(),
+                scratch: Vec::new(),
             },
             values: vec![0.0; CHUNK],
             sent: Columns::default(),
@@ -216,7 +216,7 @@ impl<'w> Replay<'w> {
         if ticks.is_empty() {
             return;
         }
-        if workload.fates.any() {
+        if workload.disorder.any() {
             self.disordered(series, group, ticks, block.ticks.clone(), visit);
         } else if let Some(recorded) = &workload.recorded {
             self.recorded(recorded, series, group, ticks, visit);
@@ -230,7 +230,7 @@ impl<'w> Replay<'w> {
         let workload = self.workload;
         let mut column = self.column_at(series, ticks.start);
         let step_ns = workload.groups()[group].interval_ns;
-        let jitter_key = workload.fates.jitter_key(series.0);
+        let jitter_key = workload.disorder.jitter_key(series.0);
         let mut start = ticks.start;
         while start < ticks.end {
             let end = ticks.end.min(start + CHUNK as u64);
@@ -238,13 +238,13 @@ impl<'w> Replay<'w> {
             let values = &mut self.values[..keys.len()];
             column.fill(start, keys, values);
             let first = workload.timestamp(group, start, self.base);
-            let times = if workload.fates.jitters() {
+            let times = if workload.disorder.jitters() {
                 let times = &mut self.sent.times;
                 times.clear();
                 times.extend(
                     regular(first, step_ns)
                         .zip(keys)
-                        .map(|(at, &key)| workload.fates.jittered(at, jitter_key, key)),
+                        .map(|(at, &key)| workload.disorder.jittered(at, jitter_key, key)),
                 );
                 SentTimes::Each(times)
             } else {
@@ -264,24 +264,24 @@ impl<'w> Replay<'w> {
     /// A series of a recording, with a sample at some ticks.
     fn recorded(
         &mut self,
-        recorded: &Recorded,
+        recorded: &RecordedWorkload,
         series: SeriesId,
         group: usize,
         ticks: Range<u64>,
         visit: &mut dyn FnMut(&Sent<'_>),
     ) {
         let workload = self.workload;
-        let fates = &workload.fates;
-        let jitter_key = fates.jitter_key(series.0);
+        let disorder = &workload.disorder;
+        let jitter_key = disorder.jitter_key(series.0);
         let mut samples = recorded.samples(group, series.0, ticks);
         loop {
             self.sent.clear();
             for (tick, value) in samples.by_ref().take(CHUNK) {
                 let mut at = workload.timestamp(group, tick, self.base);
-                if fates.jitters() {
-                    at = fates.jittered(at, jitter_key, law::tick_key(workload.spec.seed, tick));
+                if disorder.jitters() {
+                    at = disorder.jittered(at, jitter_key, value_model::tick_key(workload.spec.seed, tick));
                 }
-                self.sent.push(tick, at, value, How::OnTime);
+                self.sent.push(tick, at, value, SentAs::OnTime);
             }
             let Some(&first_tick) = self.sent.ticks.first() else {
                 return;
@@ -306,16 +306,16 @@ impl<'w> Replay<'w> {
         visit: &mut dyn FnMut(&Sent<'_>),
     ) {
         let workload = self.workload;
-        let fates = &workload.fates;
+        let disorder = &workload.disorder;
         // These operations may send samples of earlier ticks.
-        let mut start = ticks.start.saturating_sub(fates.reach()).max(life.start);
+        let mut start = ticks.start.saturating_sub(disorder.reach()).max(life.start);
         let mut column = self.column_at(series, start);
-        let mut passing = Passing {
-            fates,
+        let mut disordered = DisorderedSeries {
+            disorder,
             recorded: workload.recorded.as_ref(),
             series: series.0,
-            fate_key: fates.fate_key(series.0),
-            jitter_key: fates.jitter_key(series.0),
+            outcome_key: disorder.outcome_key(series.0),
+            jitter_key: disorder.jitter_key(series.0),
             death: life.end,
             from: ticks.start,
             step_ns: workload.groups()[group].interval_ns,
@@ -328,10 +328,10 @@ impl<'w> Replay<'w> {
             let values = &mut self.values[..keys.len()];
             column.fill(start, keys, values);
             self.sent.clear();
-            let stretches = keys.chunks(STRETCH).zip(values.chunks(STRETCH));
-            for (first, (keys, values)) in (start..).step_by(STRETCH).zip(stretches) {
+            let parts = keys.chunks(TICKS_AT_ONCE).zip(values.chunks(TICKS_AT_ONCE));
+            for (first, (keys, values)) in (start..).step_by(TICKS_AT_ONCE).zip(parts) {
                 let at = workload.timestamp(group, first, self.base);
-                passing.stretch(first, at, keys, values, &mut self.sent);
+                disordered.push(first, at, keys, values, &mut self.sent);
             }
             if let Some(&first_tick) = self.sent.ticks.first() {
                 visit(&Sent {
@@ -352,11 +352,11 @@ impl<'w> Replay<'w> {
     }
 
     /// A series positioned so that `tick` is next.
-    fn column_at(&mut self, series: SeriesId, tick: u64) -> Column {
+    fn column_at(&mut self, series: SeriesId, tick: u64) -> ColumnGenerator {
         let workload = self.workload;
-        let (law, keys) = (workload.law(series.0), workload.keys(series.0));
-        let mut column = Column::new(law, keys, law.start(keys));
-        if law == Law::Recorded {
+        let (model, keys) = (workload.model(series.0), workload.keys(series.0));
+        let mut column = ColumnGenerator::new(model, keys, model.start(keys));
+        if model == ValueModel::Recorded {
             return column;
         }
         let mut start = workload.lifetime(series).map_or(0, |life| life.start);
@@ -389,15 +389,15 @@ fn regular(first: Timestamp, step_ns: u64) -> impl Iterator<Item = Timestamp> {
 }
 
 /// Number of ticks whose outcomes are examined together.
-const STRETCH: usize = 16;
+const TICKS_AT_ONCE: usize = 16;
 
 /// One series with disorder, advanced tick by tick.
 #[derive(Debug)]
-struct Passing<'a> {
-    fates: &'a Fates,
-    recorded: Option<&'a Recorded>,
+struct DisorderedSeries<'a> {
+    disorder: &'a DisorderModel,
+    recorded: Option<&'a RecordedWorkload>,
     series: u32,
-    fate_key: u64,
+    outcome_key: u64,
     jitter_key: u64,
     death: u64,
     /// Samples of operations before this tick are not visited.
@@ -409,55 +409,55 @@ struct Passing<'a> {
     late: BTreeMap<(u64, u64), (Timestamp, f64)>,
 }
 
-impl Passing<'_> {
-    fn stretch(&mut self, first: u64, at: Timestamp, keys: &[u64], values: &[f64], sent: &mut Columns) {
+impl DisorderedSeries<'_> {
+    fn push(&mut self, first: u64, at: Timestamp, keys: &[u64], values: &[f64], sent: &mut Columns) {
         let end = first + keys.len() as u64;
         let due = self.late.first_key_value().is_some_and(|((due, _), _)| *due < end);
-        let samples = keys.iter().map(|&key| (self.fate_key, key));
+        let samples = keys.iter().map(|&key| (self.outcome_key, key));
         let plain = self.recorded.is_none()
             && !due
             && self.swapped.is_none()
             && first >= self.from
-            && !self.fates.any_of(samples);
+            && !self.disorder.any_of(samples);
         let times = regular(at, self.step_ns).zip(keys);
-        let times = times.map(|(at, &key)| (key, self.fates.jittered(at, self.jitter_key, key)));
+        let times = times.map(|(at, &key)| (key, self.disorder.jittered(at, self.jitter_key, key)));
         if plain {
             sent.ticks.extend(first..end);
             sent.times.extend(times.map(|(_, at)| at));
             sent.values.extend_from_slice(values);
-            sent.how.resize(sent.values.len(), How::OnTime);
+            sent.how.resize(sent.values.len(), SentAs::OnTime);
             return;
         }
-        let (fates, fate_key, death) = (self.fates, self.fate_key, self.death);
+        let (disorder, outcome_key, death) = (self.disorder, self.outcome_key, self.death);
         for ((tick, (key, at)), &value) in (first..).zip(times).zip(values) {
             let recorded = self.recorded.map(|recorded| recorded.value(self.series, tick));
             let value = recorded.flatten().unwrap_or(value);
-            let fate = match recorded {
-                Some(None) => Fate::Missing,
-                _ => fates.of(fate_key, tick, key, death),
+            let outcome = match recorded {
+                Some(None) => SampleOutcome::Missing,
+                _ => disorder.of(outcome_key, tick, key, death),
             };
             let followed = self.swapped.take();
-            match fate {
-                Fate::Swapped => self.swapped = Some((at, value)),
-                Fate::Late(by) => {
+            match outcome {
+                SampleOutcome::Swapped => self.swapped = Some((at, value)),
+                SampleOutcome::Late(by) => {
                     self.late.insert((tick + by, tick), (at, value));
                 }
-                Fate::OnTime | Fate::Twice | Fate::Missing => {}
+                SampleOutcome::OnTime | SampleOutcome::Twice | SampleOutcome::Missing => {}
             }
             let send = tick >= self.from;
-            if send && matches!(fate, Fate::OnTime | Fate::Twice) {
-                sent.push(tick, at, value, How::OnTime);
+            if send && matches!(outcome, SampleOutcome::OnTime | SampleOutcome::Twice) {
+                sent.push(tick, at, value, SentAs::OnTime);
             }
-            if send && fate == Fate::Twice {
-                sent.push(tick, at, value, How::Duplicate);
+            if send && outcome == SampleOutcome::Twice {
+                sent.push(tick, at, value, SentAs::Duplicate);
             }
             if let (Some((at, value)), true) = (followed, send) {
-                sent.push(tick, at, value, How::OutOfOrder);
+                sent.push(tick, at, value, SentAs::OutOfOrder);
             }
             while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= tick) {
                 let (at, value) = entry.remove();
                 if send {
-                    sent.push(tick, at, value, How::Late);
+                    sent.push(tick, at, value, SentAs::Late);
                 }
             }
         }

@@ -13,15 +13,16 @@ use std::ops::Range;
 pub(crate) use lanes::noise;
 
 use super::hash::Purpose;
-use super::law::{Fold, Keys, Law, Output};
+use super::value_model::{Fold, Keys, Output, ValueModel};
 use lanes::{
-    BandLane, Change, ChangeLane, Event, Fitful, FitfulLane, LANE, NoiseLane, SumLane, Summed, add, append, scatter,
+    BandLane, ClippedSeries, LANE, LevelDraw, LevelLane, LevelSeries, NoiseLane, PausingLane, SumLane, SumSeries, add,
+    append, scatter,
 };
 
 /// A series as input of the row kernels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
-    pub(crate) law: Law,
+pub(crate) struct RowSeries {
+    pub(crate) model: ValueModel,
     pub(crate) keys: Keys,
     /// Running state before the next tick.
     pub(crate) state: f64,
@@ -29,16 +30,16 @@ pub(crate) struct Member {
 
 /// The rows of some blocks, each at its own tick.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct RowGenerator {
     row: Vec<f64>,
-    spans: Vec<Spans>,
+    spans: Vec<BlockRanges>,
     sums: Vec<SumLane>,
-    fitful: Vec<FitfulLane>,
-    resetting: Vec<FitfulLane>,
+    pausing: Vec<PausingLane>,
+    resetting: Vec<PausingLane>,
     bands: Vec<BandLane>,
     noises: Vec<NoiseLane>,
-    changes: Vec<ChangeLane>,
-    events: Vec<[Event; LANE]>,
+    changes: Vec<LevelLane>,
+    events: Vec<[LevelDraw; LANE]>,
     /// Where the values of a lane are gathered before they are scattered. It must be in memory:
     /// only values that are stored adjacently are computed as a vector.
     lane: [f64; LANE],
@@ -46,33 +47,33 @@ pub(crate) struct Rows {
 
 /// The ranges of one block in the shared lists.
 #[derive(Clone, Debug)]
-struct Spans {
+struct BlockRanges {
     row: Range<usize>,
     sums: Range<usize>,
-    fitful: Range<usize>,
+    pausing: Range<usize>,
     resetting: Range<usize>,
     bands: Range<usize>,
     noises: Range<usize>,
     changes: Range<usize>,
 }
 
-impl Rows {
+impl RowGenerator {
     /// Adds a block; blocks are numbered as they are added.
-    pub(crate) fn add(&mut self, members: impl Iterator<Item = Member>) {
+    pub(crate) fn add(&mut self, members: impl Iterator<Item = RowSeries>) {
         let start = self.row.len();
-        let mut sorted = Sorted::default();
+        let mut sorted = SeriesByKernel::default();
         for (at, member) in (0u32..).zip(members) {
             sorted.place(at, &member);
             self.row.push(member.state);
         }
-        self.spans.push(Spans {
+        self.spans.push(BlockRanges {
             row: start..self.row.len(),
             sums: append(&mut self.sums, &sorted.sums, SumLane::new),
-            fitful: append(&mut self.fitful, &sorted.fitful, FitfulLane::new),
-            resetting: append(&mut self.resetting, &sorted.resetting, FitfulLane::new),
+            pausing: append(&mut self.pausing, &sorted.pausing, PausingLane::new),
+            resetting: append(&mut self.resetting, &sorted.resetting, PausingLane::new),
             bands: append(&mut self.bands, &sorted.bands, BandLane::new),
             noises: append(&mut self.noises, &sorted.noises, NoiseLane::new),
-            changes: append(&mut self.changes, &sorted.changes, ChangeLane::new),
+            changes: append(&mut self.changes, &sorted.changes, LevelLane::new),
         });
         append(&mut self.events, &sorted.changes, |changes| {
             changes.map(|change| change.event)
@@ -114,7 +115,7 @@ impl Rows {
             *values = lane.sums.map(f64::abs);
             scatter(&lane.at, values, row);
         }
-        for lane in &self.fitful[spans.fitful.clone()] {
+        for lane in &self.pausing[spans.pausing.clone()] {
             *values = lane.draws.steps(lane.draws.draws(tick_key));
             add(&lane.at, values, row);
         }
@@ -160,61 +161,61 @@ impl Rows {
 
 /// The members of one block, by kernel.
 #[derive(Debug, Default)]
-struct Sorted {
-    sums: Vec<Summed>,
-    fitful: Vec<Fitful>,
-    resetting: Vec<Fitful>,
-    bands: Vec<(Summed, Fold, Output)>,
-    noises: Vec<(Fitful, f64, Output)>,
-    changes: Vec<Change>,
+struct SeriesByKernel {
+    sums: Vec<SumSeries>,
+    pausing: Vec<ClippedSeries>,
+    resetting: Vec<ClippedSeries>,
+    bands: Vec<(SumSeries, Fold, Output)>,
+    noises: Vec<(ClippedSeries, f64, Output)>,
+    changes: Vec<LevelSeries>,
 }
 
-impl Sorted {
-    fn place(&mut self, at: u32, member: &Member) {
+impl SeriesByKernel {
+    fn place(&mut self, at: u32, member: &RowSeries) {
         let key = member.keys.of(Purpose::Step);
         let sum = member.state;
-        match member.law {
-            Law::Constant { .. } | Law::Recorded => {}
-            Law::Repeated { change, levels, output } => {
+        match member.model {
+            ValueModel::Constant { .. } | ValueModel::Recorded => {}
+            ValueModel::Repeated { change, levels, output } => {
                 let level_key = member.keys.of(Purpose::Level);
-                let event = Event {
+                let event = LevelDraw {
                     level_key,
                     levels,
                     output,
                 };
-                self.changes.push(Change {
+                self.changes.push(LevelSeries {
                     at,
                     key,
                     often: change,
                     event,
                 });
             }
-            Law::Sum {
+            ValueModel::Sum {
                 steps, fold, output, ..
             } => {
-                let summed = Summed { at, key, steps, sum };
+                let sum_series = SumSeries { at, key, steps, sum };
                 if fold == Fold::AT_ZERO && output == Output::PLAIN {
-                    self.sums.push(summed);
+                    self.sums.push(sum_series);
                 } else {
-                    self.bands.push((summed, fold, output));
+                    self.bands.push((sum_series, fold, output));
                 }
             }
-            Law::Fitful { steps, reset, .. } => {
+            ValueModel::PausingCounter { steps, reset, .. } => {
                 let kind = if reset == 0 {
-                    &mut self.fitful
+                    &mut self.pausing
                 } else {
                     &mut self.resetting
                 };
-                kind.push(Fitful { at, key, steps, reset });
+                kind.push(ClippedSeries { at, key, steps, reset });
             }
-            Law::Noise { draws, slope, output } => {
-                let fitful = Fitful {
+            ValueModel::Noise { draws, slope, output } => {
+                let series = ClippedSeries {
                     at,
                     key,
                     steps: draws,
                     reset: 0,
                 };
-                self.noises.push((fitful, slope, output));
+                self.noises.push((series, slope, output));
             }
         }
     }

@@ -251,13 +251,13 @@ fn samples_are_late_missing_doubled_and_swapped_as_often_as_asked() {
                 let behind = workload.timestamp(group, tick, BASE) - at;
                 let behind = behind / SECOND_NS as i64;
                 match how {
-                    How::OnTime => assert_eq!(behind, 0),
-                    How::Duplicate => doubled += 1.0,
-                    How::OutOfOrder => {
+                    SentAs::OnTime => assert_eq!(behind, 0),
+                    SentAs::Duplicate => doubled += 1.0,
+                    SentAs::OutOfOrder => {
                         assert_eq!(behind, 1);
                         swapped += 1.0;
                     }
-                    How::Late => {
+                    SentAs::Late => {
                         assert!((1..=7).contains(&behind));
                         late += 1.0;
                     }
@@ -466,8 +466,8 @@ fn names_are_what_the_fleets_promise() {
 fn the_mix_has_its_shares() {
     let workload = Workload::new(&small(FleetSpec::Mix, 54_000)).unwrap();
     let mut count = [0.0f64; 5];
-    for &law in &workload.layout.law_of {
-        count[usize::from(law)] += 1.0 / 540.0;
+    for &model in &workload.layout.model_of {
+        count[usize::from(model)] += 1.0 / 540.0;
     }
     let close = count
         .iter()

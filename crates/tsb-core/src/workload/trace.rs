@@ -7,29 +7,29 @@
 //! reports print it. An empty cell of the grid stays empty: nothing is sent. Any other recording
 //! is replayed at its own times: see `own`.
 
-mod asked;
+mod grid_option;
 mod life;
-mod own;
+mod own_times;
 mod source;
 
 use std::ops::Range;
 
 use serde::Serialize;
 
-use super::disorder::Fates;
+use super::disorder::DisorderModel;
 use super::error::WorkloadError;
 use super::fleet::FleetSpec;
 use super::hash::{Purpose, Stream};
-use super::layout::{Block, Group, Layout};
+use super::layout::{Block, Layout, SeriesGroup};
 use super::messages;
 use super::spec::{BatchMode, MAX_SERIES, Phase, WorkloadSpec};
-use crate::schedule::Moments;
+use crate::schedule::TickTimes;
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 use crate::trace::{Trace, TraceProblems};
-use own::Own;
+use own_times::OwnTimes;
 
-pub use asked::GridAsked;
+pub use grid_option::GridOption;
 pub use source::TraceSource;
 
 /// The label that distinguishes the copies of a series; the first copy has none.
@@ -85,9 +85,9 @@ impl Window {
 
 /// A recording in the form that the generators and the audit use.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedWorkload {
     window: Window,
-    laid: Laid,
+    samples: RecordedSamples,
     // Shift of each copy, in ticks or in nanoseconds.
     shifts: Vec<u64>,
     problems: TraceProblems,
@@ -97,21 +97,21 @@ pub(crate) struct Recorded {
 
 /// The samples of a recording, on a grid or at their own times.
 #[derive(Debug)]
-enum Laid {
-    Grid(Gridded),
-    Own(Own),
+enum RecordedSamples {
+    Grid(GridSamples),
+    OwnTimes(OwnTimes),
 }
 
 /// The non-empty cells, once by tick and once by series.
 #[derive(Debug)]
-struct Gridded {
-    by_tick: Cells<SeriesId>,
-    by_series: Cells<u32>,
+struct GridSamples {
+    by_tick: CellLists<SeriesId>,
+    by_series: CellLists<u32>,
 }
 
 /// Lists of cells, stored one after the other.
 #[derive(Debug, Default)]
-struct Cells<T> {
+struct CellLists<T> {
     // Start of each list, plus the end of the last one.
     starts: Vec<usize>,
     // Ascending within a list.
@@ -119,7 +119,7 @@ struct Cells<T> {
     values: Vec<f64>,
 }
 
-impl<T: Copy + Ord> Cells<T> {
+impl<T: Copy + Ord> CellLists<T> {
     fn new() -> Self {
         Self {
             starts: vec![0],
@@ -157,13 +157,13 @@ impl<T: Copy + Ord> Cells<T> {
 /// What a copy sends at a tick: positions in the recording, ascending, and values. The id of a
 /// sample is its position plus `offset`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct TickSamples<'a> {
     pub(crate) offset: u32,
     pub(crate) places: &'a [SeriesId],
     pub(crate) values: &'a [f64],
 }
 
-impl Recorded {
+impl RecordedWorkload {
     /// Lays out a trace as a fleet.
     pub(super) fn plan(spec: &WorkloadSpec, trace: &Trace) -> Result<(Self, Layout), WorkloadError> {
         if spec.churn.is_some() {
@@ -195,8 +195,8 @@ impl Recorded {
         }
         let layout = Layout {
             catalog: catalog(trace, &order, asked)?,
-            laws: Vec::new(),
-            law_of: Vec::new(),
+            models: Vec::new(),
+            model_of: Vec::new(),
             blocks: Vec::new(),
             groups: Vec::new(),
         };
@@ -205,14 +205,14 @@ impl Recorded {
         Ok((recorded, layout))
     }
 
-    fn of(trace: &Trace, laid: Laid, window: Window) -> Self {
+    fn of(trace: &Trace, samples: RecordedSamples, window: Window) -> Self {
         Self {
             window: Window {
                 start: trace.span().map_or(Timestamp(0), |(start, _)| start),
                 problems: trace.problems.count,
                 ..window
             },
-            laid,
+            samples,
             shifts: Vec::new(),
             problems: trace.problems.clone(),
             decisions: trace.decisions.clone(),
@@ -224,7 +224,7 @@ impl Recorded {
         let grid = trace.grid(interval_ns).map_err(|defect| WorkloadError::Trace {
             what: format!("cannot lay the trace out in ticks of {interval_ns} ns: {defect}"),
         })?;
-        let (mut by_tick, mut by_series) = (Cells::new(), Cells::new());
+        let (mut by_tick, mut by_series) = (CellLists::new(), CellLists::new());
         for tick in 0..grid.ticks() {
             for (place, &column) in (0..).zip(order) {
                 if let Some(value) = grid.get(column, tick) {
@@ -255,24 +255,28 @@ impl Recorded {
             moved_ns_max: counts.shift_ns_max,
             ..Window::default()
         };
-        Ok(Self::of(trace, Laid::Grid(Gridded { by_tick, by_series }), window))
+        Ok(Self::of(
+            trace,
+            RecordedSamples::Grid(GridSamples { by_tick, by_series }),
+            window,
+        ))
     }
 
     fn at_own_times(spec: &WorkloadSpec, trace: &Trace, order: &[usize], sizes: &[u32]) -> Result<Self, WorkloadError> {
         const NO_TICKS: &str = "needs ticks, and this recording is replayed at its own times; give grid=DURATION behind \
                                 the file to have it laid on a grid";
-        let fates = Fates::new(spec);
+        let disorder = DisorderModel::new(spec);
         for (field, is_asked) in [
             ("interval_ns", spec.interval_ns.is_some()),
             ("batch", matches!(spec.batch, BatchMode::Tick | BatchMode::Series(_))),
-            ("jitter", fates.jitters()),
-            ("disorder", fates.any()),
+            ("jitter", disorder.jitters()),
+            ("disorder", disorder.any()),
         ] {
             if is_asked {
                 return Err(WorkloadError::invalid(field, NO_TICKS));
             }
         }
-        let own = Own::lay(trace, order, sizes, spec.resolution_ns)?;
+        let own = OwnTimes::lay(trace, order, sizes, spec.resolution_ns)?;
         let window = Window {
             series: order.len() as u32,
             own_times: true,
@@ -284,14 +288,14 @@ impl Recorded {
             doubled: own.doubled(),
             ..Window::default()
         };
-        Ok(Self::of(trace, Laid::Own(own), window))
+        Ok(Self::of(trace, RecordedSamples::OwnTimes(own), window))
     }
 
     /// Draws the position in the recording at which each copy starts.
     fn shift(&mut self, spec: &WorkloadSpec, layout: &mut Layout, copies: u64) {
-        match &mut self.laid {
-            Laid::Grid(_) => self.shifts = shifts(spec.seed, copies, self.window.ticks),
-            Laid::Own(own) => {
+        match &mut self.samples {
+            RecordedSamples::Grid(_) => self.shifts = shifts(spec.seed, copies, self.window.ticks),
+            RecordedSamples::OwnTimes(own) => {
                 self.shifts = shifts(spec.seed, copies, self.window.length_ns);
                 for shift in &mut self.shifts {
                     *shift -= *shift % spec.resolution_ns;
@@ -322,11 +326,11 @@ impl Recorded {
         &self.decisions
     }
 
-    /// The moments of each group, if samples have their own times.
-    pub(crate) fn moments(&self) -> Option<&[Moments]> {
-        match &self.laid {
-            Laid::Grid(_) => None,
-            Laid::Own(own) => Some(own.moments()),
+    /// The tick times of each group, if samples have their own times.
+    pub(crate) fn tick_times(&self) -> Option<&[TickTimes]> {
+        match &self.samples {
+            RecordedSamples::Grid(_) => None,
+            RecordedSamples::OwnTimes(own) => Some(own.tick_times()),
         }
     }
 
@@ -338,7 +342,9 @@ impl Recorded {
 
     /// The value of a series at a tick of the grid, if it has one.
     pub(crate) fn value(&self, series: u32, tick: u64) -> Option<f64> {
-        let Laid::Grid(grid) = &self.laid else { return None };
+        let RecordedSamples::Grid(grid) = &self.samples else {
+            return None;
+        };
         let (copy, place) = (series / self.window.series, series % self.window.series);
         let (rows, values) = grid.by_series.list(place as usize);
         let index = rows.binary_search(&(self.row(copy, tick) as u32)).ok()?;
@@ -353,16 +359,16 @@ impl Recorded {
         ticks: Range<u64>,
     ) -> impl Iterator<Item = (u64, f64)> + use<'_> {
         let (copy, place) = (series / self.window.series, series % self.window.series);
-        let (on_grid, own) = match &self.laid {
-            Laid::Grid(grid) => (Some(self.grid_samples(grid, copy, place, ticks)), None),
-            Laid::Own(own) => (None, Some(own.samples_of(group, place, ticks))),
+        let (on_grid, own) = match &self.samples {
+            RecordedSamples::Grid(grid) => (Some(self.grid_samples(grid, copy, place, ticks)), None),
+            RecordedSamples::OwnTimes(own) => (None, Some(own.samples_of(group, place, ticks))),
         };
         on_grid.into_iter().flatten().chain(own.into_iter().flatten())
     }
 
     fn grid_samples<'a>(
         &self,
-        grid: &'a Gridded,
+        grid: &'a GridSamples,
         copy: u32,
         place: u32,
         ticks: Range<u64>,
@@ -390,11 +396,11 @@ impl Recorded {
 
     /// The mean of [`Self::count`] over the ticks of the window.
     pub(crate) fn mean_count(&self, group: usize, ids: &Range<u32>) -> f64 {
-        let grid = match &self.laid {
-            Laid::Grid(grid) => grid,
-            Laid::Own(own) => {
-                let moments = &own.moments()[group];
-                return moments.samples() as f64 / moments.per_window() as f64;
+        let grid = match &self.samples {
+            RecordedSamples::Grid(grid) => grid,
+            RecordedSamples::OwnTimes(own) => {
+                let tick_times = &own.tick_times()[group];
+                return tick_times.samples() as f64 / tick_times.per_window() as f64;
             }
         };
         let series = self.window.series;
@@ -406,20 +412,20 @@ impl Recorded {
     }
 
     /// What a group sends at a tick, copy by copy.
-    pub(crate) fn pieces(&self, group: usize, ids: Range<u32>, tick: u64) -> impl Iterator<Item = Piece<'_>> {
-        let own = match &self.laid {
-            Laid::Grid(_) => None,
-            Laid::Own(own) => Some(own.piece(group, ids.clone(), tick, self.window.series)),
+    pub(crate) fn pieces(&self, group: usize, ids: Range<u32>, tick: u64) -> impl Iterator<Item = TickSamples<'_>> {
+        let own = match &self.samples {
+            RecordedSamples::Grid(_) => None,
+            RecordedSamples::OwnTimes(own) => Some(own.piece(group, ids.clone(), tick, self.window.series)),
         };
         own.into_iter().chain(self.grid_pieces(ids, tick))
     }
 
     /// What a range of series sends at a tick of the grid, copy by copy.
-    pub(crate) fn grid_pieces(&self, ids: Range<u32>, tick: u64) -> impl Iterator<Item = Piece<'_>> {
+    pub(crate) fn grid_pieces(&self, ids: Range<u32>, tick: u64) -> impl Iterator<Item = TickSamples<'_>> {
         let series = self.window.series;
-        let grid = match &self.laid {
-            Laid::Grid(grid) => Some(grid),
-            Laid::Own(_) => None,
+        let grid = match &self.samples {
+            RecordedSamples::Grid(grid) => Some(grid),
+            RecordedSamples::OwnTimes(_) => None,
         };
         let copies = ids.start / series..ids.end.div_ceil(series);
         grid.into_iter().flat_map(move |grid| {
@@ -431,7 +437,7 @@ impl Recorded {
                 let (places, values) = grid
                     .by_tick
                     .part(self.row(copy, tick) as usize, SeriesId(first)..SeriesId(end));
-                Piece { offset, places, values }
+                TickSamples { offset, places, values }
             })
         })
     }
@@ -445,8 +451,8 @@ fn grid_of(spec: &WorkloadSpec, trace: &Trace) -> Result<Option<u64>, WorkloadEr
         _ => None,
     };
     match asked {
-        Some(GridAsked::Every(interval_ns)) => Ok(Some(interval_ns)),
-        Some(GridAsked::None) => Ok(None),
+        Some(GridOption::Every(interval_ns)) => Ok(Some(interval_ns)),
+        Some(GridOption::None) => Ok(None),
         None if trace.columns.iter().all(crate::trace::Column::is_empty) => Err(WorkloadError::Trace {
             what: "the trace holds no sample".to_owned(),
         }),
@@ -551,7 +557,7 @@ fn grouped(spec: &WorkloadSpec, mut layout: Layout, hosts: &[u32], asked: u32, i
             len,
             ticks: 0..u64::MAX,
         });
-        layout.groups.push(Group {
+        layout.groups.push(SeriesGroup {
             first: SeriesId(first),
             len,
             interval_ns,

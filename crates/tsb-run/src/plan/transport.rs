@@ -73,7 +73,7 @@ impl Transport {
     /// # Errors
     /// If it cannot; the text says what the protocol needs.
     pub fn carries(self, protocol: Protocol) -> Result<(), String> {
-        let facts = protocol.facts();
+        let facts = protocol.capabilities();
         let runs = match self.carrier() {
             Carrier::Stream => facts.streams,
             Carrier::Datagrams => facts.datagrams,

@@ -266,7 +266,7 @@ fn datagrams(parts: &Parts<'_>, wire: &Wire, stats: &ListenerStats) -> Option<Da
         received: stats.datagrams,
         kernel_drops: plan.transport.may_lose().then_some(stats.kernel_drops),
         lost_by_waymarks: stats.missing_datagrams,
-        lost_samples_by_number: plan.protocol.facts().sequenced.then_some(stats.missing_samples),
+        lost_samples_by_number: plan.protocol.capabilities().sequenced.then_some(stats.missing_samples),
         lost_operations: wire.lost_operations,
         sockets: stats.connections,
         segments_per_call: wire.segments,

@@ -2,7 +2,7 @@
 
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::report::{LedgerReport, Rate};
-use tsb_core::verdict::{Evidence, Strayed, Uncompared, Verdict};
+use tsb_core::verdict::{Evidence, Uncompared, Undelivered, Verdict};
 
 use super::assemble::Parts;
 use crate::units;
@@ -19,7 +19,7 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
     Evidence {
         violations,
         unread: unread(parts),
-        strayed: strayed(parts, counts, refused),
+        undelivered: undelivered(parts, counts, refused),
         received: counts.count(Counter::Accepted) + refused,
         refused,
         asked_per_second: rate.asked_per_second,
@@ -100,7 +100,7 @@ fn uncompared(counts: &Ledger) -> Vec<Uncompared> {
 }
 
 /// Samples that did not reach the store, by the place where they were lost.
-fn strayed(parts: &Parts<'_>, counts: &Ledger, refused: u64) -> Vec<Strayed> {
+fn undelivered(parts: &Parts<'_>, counts: &Ledger, refused: u64) -> Vec<Undelivered> {
     let wire = parts.performed.driven.wire.as_ref();
     let granted = wire
         .and_then(|wire| wire.receive_buffer_bytes)
@@ -129,6 +129,6 @@ fn strayed(parts: &Parts<'_>, counts: &Ledger, refused: u64) -> Vec<Strayed> {
     ]
     .into_iter()
     .filter(|(samples, _)| *samples > 0)
-    .map(|(samples, place)| Strayed { samples, place })
+    .map(|(samples, place)| Undelivered { samples, place })
     .collect()
 }

@@ -247,7 +247,7 @@ impl LedgerInputs<'_> {
         } else {
             stats.missing_samples <= lost
         };
-        if self.protocol.facts().sequenced && !agrees {
+        if self.protocol.capabilities().sequenced && !agrees {
             violated.push(format!(
                 "{lost} samples that were sent never came, and by the numbers in the protocol {} are missing",
                 stats.missing_samples

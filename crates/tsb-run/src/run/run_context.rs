@@ -7,7 +7,7 @@ use tsb_core::Timestamp;
 use tsb_core::net::Carrier;
 use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_core::wire::{Protocol, Uncarried};
+use tsb_core::wire::{Protocol, UnsupportedSeries};
 use tsb_core::workload::{FleetSpec, Workload};
 use tsb_stores::Store;
 
@@ -103,7 +103,7 @@ fn can_carry(plan: &Plan, workload: &Workload) -> Result<(), Error> {
     match skipped {
         (0, _) => Ok(()),
         (skipped, tried) => {
-            let whole = if protocol.facts().integers_only {
+            let whole = if protocol.capabilities().integers_only {
                 ": it carries whole numbers only"
             } else {
                 ""
@@ -115,7 +115,7 @@ fn can_carry(plan: &Plan, workload: &Workload) -> Result<(), Error> {
 }
 
 /// How many of the first samples a protocol would leave out, and how many were tried.
-fn tried(protocol: Protocol, workload: &Workload) -> Result<(u64, usize), Uncarried> {
+fn tried(protocol: Protocol, workload: &Workload) -> Result<(u64, usize), UnsupportedSeries> {
     let mut encoder = protocol.encoder(workload.catalog())?;
     let groups = workload.groups();
     let mut generator = workload.generator(0..groups.len(), Timestamp::from_secs(1_700_000_000));
@@ -146,8 +146,8 @@ pub fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Error> {
         end_tick: group.ticks.end,
         samples: workload.usual_samples(index).round() as u32,
     });
-    let roster = match workload.moments() {
-        Some(moments) => Roster::of_moments(groups.collect(), moments.to_vec()),
+    let roster = match workload.tick_times() {
+        Some(tick_times) => Roster::of_tick_times(groups.collect(), tick_times.to_vec()),
         None => Roster::new(groups.collect()),
     };
     let roster = roster.map_err(|error| bad(&error))?;

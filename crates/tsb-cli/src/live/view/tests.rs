@@ -3,7 +3,7 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use tsb_core::latency::Histogram;
-use tsb_core::report::{Interval, WatchedSlice};
+use tsb_core::report::{Interval, WatchedUsage};
 
 use super::*;
 use tsb_run::{IntervalLatencies, RunInfo};
@@ -32,10 +32,10 @@ fn state() -> LiveState {
             cpu_ns: 380_000_000,
             rss_bytes: 64 << 20,
             response_cells: cells.clone(),
-            watched: vec![WatchedSlice {
+            watched: vec![WatchedUsage {
                 pid: 7,
                 cpu_ns: 500_000_000,
-                ..WatchedSlice::default()
+                ..WatchedUsage::default()
             }],
             ..Interval::default()
         };

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use tsb_core::ledger::Counter;
-use tsb_core::report::{Curves, Interval, WatchedSlice};
+use tsb_core::report::{Curves, Interval, WatchedUsage};
 
 use super::PageRun;
 use crate::render::names::letter;
@@ -35,7 +35,7 @@ struct RunData<'a> {
     rss_bytes: Vec<u64>,
     read_bytes: Vec<Option<u64>>,
     written_bytes: Vec<Option<u64>>,
-    watched: Vec<&'a [WatchedSlice]>,
+    watched: Vec<&'a [WatchedUsage]>,
     cells: Vec<Vec<u64>>,
     curves: Option<&'a Curves>,
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tsb_core::latency::Histogram;
-use tsb_core::report::experiment::{Beyond, Drain, QuantilesUs};
+use tsb_core::report::experiment::{Beyond, Drain, TimeQuantiles};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_stores::write_cache::SyncPolicy;
 
@@ -172,7 +172,7 @@ fn flushes(engine: &Engine, client: &mut Client, testbed: &mut Testbed, clock: &
         way: engine.kind.name().to_owned(),
         files: testbed.len(),
         flushes: count,
-        times: QuantilesUs {
+        times: TimeQuantiles {
             p50_us: us(&times, 0.5),
             p90_us: us(&times, 0.9),
             p99_us: us(&times, 0.99),
@@ -215,7 +215,7 @@ fn acks(
         way: kind.name().to_owned(),
         policy: name.to_owned(),
         acks: count,
-        times: QuantilesUs {
+        times: TimeQuantiles {
             p50_us: us(&times, 0.5),
             p90_us: None,
             p99_us: us(&times, 0.99),

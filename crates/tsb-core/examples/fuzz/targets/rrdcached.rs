@@ -1,7 +1,7 @@
 //! Fuzzes both sides of rrdcached's protocol with arbitrary lines and words.
 
 use tsb_core::wire::rrdcached::{
-    Command, Fetched, Reply, Status, Words, batch_error, command, fetched, last_update, line, scientific,
+    Command, Fetched, Reply, StatusLine, Words, batch_error, command, fetched, last_update, line, scientific,
 };
 
 /// Asserts that every byte is in one line, that the words of a line survive being written by a
@@ -41,7 +41,7 @@ fn request(text: &str) {
 }
 
 fn reply(text: &str) {
-    if let Some(status) = Status::parse(text) {
+    if let Some(status) = StatusLine::parse(text) {
         assert_eq!(status.is_ok(), status.code >= 0);
         assert!(
             status

@@ -12,13 +12,13 @@ use crate::time::{ManualClock, SECOND_NS, Timestamp};
 
 /// Looking at it takes time, and so does the end of a wait.
 #[derive(Debug, Default)]
-struct Dear {
+struct CostlyClock {
     time: ManualClock,
     now_ns: u64,
     cpu_ns: u64,
 }
 
-impl Clock for Dear {
+impl Clock for CostlyClock {
     fn now(&self) -> u64 {
         self.time.work(self.now_ns);
         self.time.now()
@@ -51,7 +51,7 @@ const SAMPLES: u64 = 54;
 
 /// Runs one worker whose target takes what `send` says of each operation by its number: work,
 /// and time in which it blocks. Returns the split, the operations, and the work.
-fn measured(clock: &Dear, pace: Pace, send: impl Fn(u64) -> (u64, u64) + Sync) -> (PhaseCpu, u64, u64) {
+fn measured(clock: &CostlyClock, pace: Pace, send: impl Fn(u64) -> (u64, u64) + Sync) -> (PhaseCpu, u64, u64) {
     let timetable = Timetable {
         roster: Roster::new(vec![Group::new(1_000_000, 0, SAMPLES as u32)]).unwrap(),
         pace,
@@ -108,7 +108,7 @@ fn a_commit_in_step_with_any_stride_is_charged_to_the_nanosecond() {
                 (300, 0)
             }
         };
-        let (cpu, sent, worked) = measured(&Dear::default(), pace.clone(), commit);
+        let (cpu, sent, worked) = measured(&CostlyClock::default(), pace.clone(), commit);
         assert!(sent > 1_000, "{sent}");
         assert_eq!(
             cpu.send_ns, worked,
@@ -123,16 +123,16 @@ fn a_commit_in_step_with_any_stride_is_charged_to_the_nanosecond() {
 #[test]
 fn a_cold_first_operation_counts_once() {
     let cold = |number: u64| if number == 0 { (9_000_000, 0) } else { (500, 0) };
-    let (cpu, sent, worked) = measured(&Dear::default(), CLOSED, cold);
+    let (cpu, sent, worked) = measured(&CostlyClock::default(), CLOSED, cold);
     assert_eq!((cpu.send_ns, worked), (worked, 9_000_000 + (sent - 1) * 500));
 }
 
 #[test]
 fn pacing_is_not_generating() {
-    let clock = Dear {
+    let clock = CostlyClock {
         now_ns: 30,
         cpu_ns: 800,
-        ..Dear::default()
+        ..CostlyClock::default()
     };
     let (cpu, sent, worked) = measured(&clock, OPEN, |_| (1_000, 0));
     // 2,000 operations that are waited for, of which 100 us are spun.
@@ -144,10 +144,10 @@ fn pacing_is_not_generating() {
 #[test]
 fn reading_the_clocks_is_not_the_targets() {
     for cost_ns in [0, 5, 400] {
-        let clock = Dear {
+        let clock = CostlyClock {
             now_ns: 40,
             cpu_ns: 900,
-            ..Dear::default()
+            ..CostlyClock::default()
         };
         let (cpu, sent, worked) = measured(&clock, CLOSED, |_| (cost_ns, 0));
         assert!(

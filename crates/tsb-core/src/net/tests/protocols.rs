@@ -12,7 +12,7 @@ use crate::wire::Protocol;
 fn streams() -> impl Iterator<Item = Protocol> {
     let all = Protocol::ALL.into_iter();
     all.filter(|protocol| {
-        let facts = protocol.facts();
+        let facts = protocol.capabilities();
         facts.streams && facts.timestamps && !facts.integers_only && *protocol != Protocol::Opentsdb
     })
 }

@@ -8,7 +8,7 @@ const MS: u64 = 1_000_000;
 
 /// What a machine of two CPUs did up to a moment, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moment {
+struct MachineState {
     at: u64,
     /// CPU time of this process.
     own: u64,
@@ -21,9 +21,9 @@ struct Moment {
     waited: u64,
 }
 
-impl Moment {
+impl MachineState {
     /// The same, as the kernel's files say it.
-    fn reading(self) -> Reading {
+    fn snapshot(self) -> NoiseSnapshot {
         let busy = (self.own + self.target + self.foreign) / 10;
         let steal = self.stolen / 10;
         let idle = (self.at / 5).saturating_sub(busy + steal);
@@ -43,7 +43,7 @@ impl Moment {
         ];
         let targets = [(77, Stat::parse(&target).unwrap())];
         let threads = threads.map(|(tid, text)| (tid, Schedstat::parse(&text).unwrap()));
-        Reading::new(
+        NoiseSnapshot::new(
             (self.at * MS, self.own * MS),
             CpuTimes::parse(&stat, Some(&BTreeSet::from([0]))),
             &targets,
@@ -53,11 +53,11 @@ impl Moment {
 }
 
 /// Ten seconds in windows of a quarter of a second, which all go as `every_second` says.
-fn ten_seconds(every_second: Moment) -> Noise {
-    let mut disturbance = Disturbance::with_tick(Moment::default().reading(), TICK_NS);
+fn ten_seconds(every_second: MachineState) -> Noise {
+    let mut meter = NoiseMeter::with_tick(MachineState::default().snapshot(), TICK_NS);
     for window in 1..=40u64 {
         let so_far = |ms: u64| ms * window / 4;
-        let moment = Moment {
+        let moment = MachineState {
             at: so_far(1_000),
             own: so_far(every_second.own),
             target: so_far(every_second.target),
@@ -65,9 +65,9 @@ fn ten_seconds(every_second: Moment) -> Noise {
             stolen: so_far(every_second.stolen),
             waited: so_far(every_second.waited),
         };
-        disturbance.add(moment.reading());
+        meter.add(moment.snapshot());
     }
-    disturbance.noise()
+    meter.noise()
 }
 
 fn near(share: Option<f64>, expected: f64) -> bool {
@@ -77,19 +77,19 @@ fn near(share: Option<f64>, expected: f64) -> bool {
 #[test]
 fn foreign_use_that_our_threads_waited_for_is_a_disturbance_on_a_busy_machine_as_well() {
     // A busy loop beside two workers on two CPUs: each gets two thirds.
-    let beside_a_loop = ten_seconds(Moment {
+    let beside_a_loop = ten_seconds(MachineState {
         own: 1_330,
         foreign: 670,
         waited: 670,
-        ..Moment::default()
+        ..MachineState::default()
     });
     assert!(near(beside_a_loop.foreign_share, 0.333), "{beside_a_loop:?}");
     // A nice process that shares our only CPU.
-    let nice = ten_seconds(Moment {
+    let nice = ten_seconds(MachineState {
         own: 940,
         foreign: 60,
         waited: 60,
-        ..Moment::default()
+        ..MachineState::default()
     });
     assert!(near(nice.foreign_share, 0.058), "{nice:?}");
 }
@@ -97,11 +97,11 @@ fn foreign_use_that_our_threads_waited_for_is_a_disturbance_on_a_busy_machine_as
 #[test]
 fn the_threshold_of_the_verdict_has_two_sides() {
     let taken = |foreign| {
-        let saturated = ten_seconds(Moment {
+        let saturated = ten_seconds(MachineState {
             own: 2_000 - foreign,
             foreign,
             waited: 900,
-            ..Moment::default()
+            ..MachineState::default()
         });
         saturated.foreign_share.unwrap()
     };
@@ -111,10 +111,10 @@ fn the_threshold_of_the_verdict_has_two_sides() {
 
 #[test]
 fn threads_of_ours_that_wait_for_each_other_are_no_disturbance() {
-    let crowded = ten_seconds(Moment {
+    let crowded = ten_seconds(MachineState {
         own: 2_000,
         waited: 2_000,
-        ..Moment::default()
+        ..MachineState::default()
     });
     assert_eq!(crowded.foreign_share, Some(0.0), "{crowded:?}");
     assert!(near(crowded.own_wait_share, 0.5), "{crowded:?}");
@@ -122,11 +122,11 @@ fn threads_of_ours_that_wait_for_each_other_are_no_disturbance() {
 
 #[test]
 fn a_server_that_the_run_drives_is_no_disturbance() {
-    let beside_the_target = ten_seconds(Moment {
+    let beside_the_target = ten_seconds(MachineState {
         own: 1_000,
         target: 1_000,
         waited: 800,
-        ..Moment::default()
+        ..MachineState::default()
     });
     assert!(near(beside_the_target.foreign_share, 0.0), "{beside_the_target:?}");
     assert!(near(beside_the_target.own_wait_share, 0.286), "{beside_the_target:?}");
@@ -134,11 +134,11 @@ fn a_server_that_the_run_drives_is_no_disturbance() {
 
 #[test]
 fn foreign_use_that_nobody_waited_for_is_no_disturbance() {
-    let beside = ten_seconds(Moment {
+    let beside = ten_seconds(MachineState {
         own: 1_000,
         foreign: 1_000,
         waited: 2,
-        ..Moment::default()
+        ..MachineState::default()
     });
     assert!(near(beside.foreign_share, 0.002), "{beside:?}");
 }
@@ -146,48 +146,48 @@ fn foreign_use_that_nobody_waited_for_is_no_disturbance() {
 #[test]
 fn what_the_counters_round_away_in_one_window_is_not_noise_in_the_next() {
     // Each window shows a tick too much or too little, while our threads always wait.
-    let mut disturbance = Disturbance::with_tick(Moment::default().reading(), TICK_NS);
+    let mut meter = NoiseMeter::with_tick(MachineState::default().snapshot(), TICK_NS);
     for window in 1..=40 {
         let error = if window % 2 == 0 { 10 } else { 0 };
-        disturbance.add(
-            Moment {
+        meter.add(
+            MachineState {
                 at: window * 250,
                 own: window * 480,
                 foreign: error,
                 waited: window * 500,
-                ..Moment::default()
+                ..MachineState::default()
             }
-            .reading(),
+            .snapshot(),
         );
     }
-    assert_eq!(disturbance.noise().foreign_share, Some(0.0));
+    assert_eq!(meter.noise().foreign_share, Some(0.0));
 }
 
 #[test]
 fn stolen_time_is_of_all_cpu_time() {
-    let stolen = ten_seconds(Moment {
+    let stolen = ten_seconds(MachineState {
         own: 500,
         stolen: 40,
-        ..Moment::default()
+        ..MachineState::default()
     });
     assert!(near(stolen.stolen_share, 0.02), "{stolen:?}");
 }
 
 #[test]
 fn a_process_that_stood_still_is_late_and_one_that_waited_for_a_cpu_is_not() {
-    let mut disturbance = Disturbance::with_tick(Moment::default().reading(), TICK_NS);
-    disturbance.woke(1_900_000, 0);
-    disturbance.woke(50 * MS, 49 * MS);
-    assert_eq!(disturbance.late_ns, 0);
-    disturbance.woke(3_000 * MS, MS);
-    disturbance.add(
-        Moment {
+    let mut meter = NoiseMeter::with_tick(MachineState::default().snapshot(), TICK_NS);
+    meter.woke(1_900_000, 0);
+    meter.woke(50 * MS, 49 * MS);
+    assert_eq!(meter.late_ns, 0);
+    meter.woke(3_000 * MS, MS);
+    meter.add(
+        MachineState {
             at: 10_000,
-            ..Moment::default()
+            ..MachineState::default()
         }
-        .reading(),
+        .snapshot(),
     );
-    let noise = disturbance.noise();
+    let noise = meter.noise();
     assert_eq!((noise.late_share, noise.late_max_ms), (0.299_9, 2_999.0));
 }
 
@@ -200,12 +200,12 @@ fn a_thread_that_came_or_went_between_two_readings_is_counted_once() {
 
 #[test]
 fn this_machine_says_how_long_our_threads_waited() {
-    let parties = Parties::with_targets(&[std::process::id(), u32::MAX]);
-    let mut disturbance = Disturbance::since(parties.read(0));
+    let parties = MeasuredProcesses::with_targets(&[std::process::id(), u32::MAX]);
+    let mut meter = NoiseMeter::since(parties.read(0));
     let until = process_cpu_ns() + 20_000_000;
     while process_cpu_ns() < until {}
-    disturbance.add(parties.read(1_000_000_000));
-    let noise = disturbance.noise();
+    meter.add(parties.read(1_000_000_000));
+    let noise = meter.noise();
     assert!(
         noise.stolen_share.is_some_and(|share| (0.0..=1.0).contains(&share)),
         "{noise:?}"

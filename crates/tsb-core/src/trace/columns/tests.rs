@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn round_trip(segments: &[Segment]) -> Vec<Segment> {
-    let numbered: Vec<(SeriesId, &Segment)> = segments
+fn round_trip(segments: &[BlockColumn]) -> Vec<BlockColumn> {
+    let numbered: Vec<(SeriesId, &BlockColumn)> = segments
         .iter()
         .enumerate()
         .map(|(index, segment)| (SeriesId(index as u32 * 2), segment))
@@ -15,7 +15,7 @@ fn round_trip(segments: &[Segment]) -> Vec<Segment> {
     let mut found = Vec::new();
     decode(&bytes, 0, segments.len() * 2, &mut |id, times, values| {
         assert_eq!(id.index(), found.len() * 2);
-        found.push(Segment {
+        found.push(BlockColumn {
             times: times.to_vec(),
             values: values.to_vec(),
         });
@@ -25,7 +25,7 @@ fn round_trip(segments: &[Segment]) -> Vec<Segment> {
     found
 }
 
-fn bits(segments: &[Segment]) -> Vec<(Vec<Timestamp>, Vec<u64>)> {
+fn bits(segments: &[BlockColumn]) -> Vec<(Vec<Timestamp>, Vec<u64>)> {
     let pairs = segments.iter().map(|segment| {
         let values = segment.values.iter().map(|value| value.to_bits()).collect();
         (segment.times.clone(), values)
@@ -59,14 +59,14 @@ fn columns() -> impl Strategy<Value = Vec<f64>> {
     ]
 }
 
-fn segment() -> impl Strategy<Value = Segment> {
+fn segment() -> impl Strategy<Value = BlockColumn> {
     columns().prop_flat_map(|values| {
         let length = values.len();
         let times = prop_oneof![
             proptest::collection::vec(any::<i64>(), length),
             (0_i64..20).prop_map(move |start| (0..length as i64).map(|n| (start + n) * 1_000_000_000).collect()),
         ];
-        times.prop_map(move |times: Vec<i64>| Segment {
+        times.prop_map(move |times: Vec<i64>| BlockColumn {
             times: times.into_iter().map(Timestamp).collect(),
             values: values.clone(),
         })
@@ -108,11 +108,11 @@ fn usual_columns_are_short() {
 #[test]
 fn a_shared_axis_is_stored_once_and_its_slices_by_place() {
     let times: Vec<Timestamp> = (0..60).map(|n| Timestamp(n * 1_000_000_007 + n * n % 1000)).collect();
-    let whole = Segment {
+    let whole = BlockColumn {
         times: times.clone(),
         values: vec![1.0; 60],
     };
-    let part = Segment {
+    let part = BlockColumn {
         times: times[20..50].to_vec(),
         values: vec![1.0; 30],
     };

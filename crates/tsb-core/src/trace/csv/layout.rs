@@ -37,7 +37,7 @@ pub(super) enum TimeAt {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) time: TimeAt,
-    pub(super) kind: Kind,
+    pub(super) kind: RowShape,
     /// Columns whose text becomes a label, with their names.
     pub(super) labels: Vec<(usize, String)>,
     /// Number of fields per row.
@@ -45,7 +45,7 @@ pub(super) struct Layout {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RowShape {
     /// One sample per row, whose series the row names.
     Long { series: usize, value: usize },
     /// One sample in each of these columns. A column without a name uses the file's name.
@@ -119,7 +119,7 @@ impl Header {
             let labels = rest.filter(|&index| index != series && index != value);
             return Ok(Layout {
                 time,
-                kind: Kind::Long { series, value },
+                kind: RowShape::Long { series, value },
                 labels: labels.map(|index| (index, self.names[index].clone())).collect(),
                 width: self.names.len(),
             });
@@ -146,7 +146,7 @@ impl Header {
         }
         Ok(Layout {
             time,
-            kind: Kind::Wide(values),
+            kind: RowShape::Wide(values),
             labels: labels.iter().map(|&index| (index, self.names[index].clone())).collect(),
             width: self.names.len(),
         })

@@ -19,7 +19,7 @@ pub(super) struct OpenLine {
 
 /// The result of adding a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fed {
+pub(super) enum LineStatus {
     /// A row is complete: see [`Records::fields`].
     Row,
     /// A quoted field continues on the next line.
@@ -56,13 +56,13 @@ impl Records {
     }
 
     /// Adds one line, without its end.
-    pub(super) fn feed(&mut self, number: u64, offset: u64, line: &[u8]) -> Fed {
+    pub(super) fn feed(&mut self, number: u64, offset: u64, line: &[u8]) -> LineStatus {
         if self.open.is_empty() {
             self.reader.reset();
             (self.text_len, self.count) = (0, 0);
         }
         if self.take(line) || self.take(b"\n") {
-            return Fed::Row;
+            return LineStatus::Row;
         }
         self.open.push(OpenLine {
             number,
@@ -71,9 +71,9 @@ impl Records {
         });
         self.open_bytes += line.len();
         if self.open_bytes > MAX_OPEN_BYTES {
-            Fed::TooLong
+            LineStatus::TooLong
         } else {
-            Fed::Open
+            LineStatus::Open
         }
     }
 
@@ -170,16 +170,16 @@ mod tests {
     #[test]
     fn quoted_fields_go_over_lines_and_rows_of_any_width_are_taken() {
         let mut records = Records::new(b',');
-        assert_eq!(records.feed(1, 0, b"a, b ,\"c\"\"d\""), Fed::Row);
+        assert_eq!(records.feed(1, 0, b"a, b ,\"c\"\"d\""), LineStatus::Row);
         assert_eq!(fields(&records), ["a", "b", "c\"d"]);
         records.next();
-        assert_eq!(records.feed(2, 10, b"x,\"one"), Fed::Open);
-        assert_eq!(records.feed(3, 20, b"two\",y"), Fed::Row);
+        assert_eq!(records.feed(2, 10, b"x,\"one"), LineStatus::Open);
+        assert_eq!(records.feed(3, 20, b"two\",y"), LineStatus::Row);
         assert_eq!(fields(&records), ["x", "one\ntwo", "y"]);
         assert_eq!(records.began(), Some((2, 10)));
         records.next();
         let wide = vec![&b"123456789"[..]; 5_000].join(&b","[..]);
-        assert_eq!(records.feed(4, 30, &wide), Fed::Row);
+        assert_eq!(records.feed(4, 30, &wide), LineStatus::Row);
         assert_eq!((records.len(), records.field(4_999)), (5_000, &b"123456789"[..]));
         assert_eq!(records.field(5_000), b"");
     }
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn what_never_ends_is_bounded() {
         let mut records = Records::new(b';');
-        assert_eq!(records.feed(1, 0, b"\"open"), Fed::Open);
-        assert_eq!(records.feed(2, 6, &vec![b'x'; MAX_OPEN_BYTES]), Fed::TooLong);
+        assert_eq!(records.feed(1, 0, b"\"open"), LineStatus::Open);
+        assert_eq!(records.feed(2, 6, &vec![b'x'; MAX_OPEN_BYTES]), LineStatus::TooLong);
         assert_eq!(records.take_open().len(), 2);
-        assert_eq!(records.feed(3, 0, b"a;b"), Fed::Row);
+        assert_eq!(records.feed(3, 0, b"a;b"), LineStatus::Row);
         assert_eq!(fields(&records), ["a", "b"]);
     }
 

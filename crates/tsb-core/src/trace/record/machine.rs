@@ -73,12 +73,12 @@ pub(super) fn read_file(path: &Path, text: &mut Vec<u8>) -> std::io::Result<()> 
 }
 
 /// The output of a tick; hides the type of the file from other code.
-pub(super) trait Out {
+pub(super) trait SampleOutput {
     fn define(&mut self, key: &SeriesKey) -> Result<SeriesId, TraceDefect>;
     fn push(&mut self, id: SeriesId, at: Timestamp, value: f64) -> Result<(), TraceDefect>;
 }
 
-impl<W: Write> Out for TraceWriter<W> {
+impl<W: Write> SampleOutput for TraceWriter<W> {
     fn define(&mut self, key: &SeriesKey) -> Result<SeriesId, TraceDefect> {
         Self::define(self, key)
     }
@@ -92,7 +92,7 @@ impl<W: Write> Out for TraceWriter<W> {
 pub(super) struct Sampler<'a> {
     tick: u64,
     at: Timestamp,
-    out: &'a mut dyn Out,
+    out: &'a mut dyn SampleOutput,
     series: &'a mut SeriesTable,
     problems: &'a mut TraceProblems,
 }
@@ -160,7 +160,12 @@ impl SeriesTable {
         }
     }
 
-    fn id(&mut self, name: &str, labels: &[(&str, &str)], out: &mut dyn Out) -> Result<Option<SeriesId>, TraceDefect> {
+    fn id(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        out: &mut dyn SampleOutput,
+    ) -> Result<Option<SeriesId>, TraceDefect> {
         self.scratch.clear();
         self.scratch.push_str(name);
         for (label, value) in labels {

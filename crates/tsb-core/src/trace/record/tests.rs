@@ -110,7 +110,7 @@ fn a_process_that_ends_makes_room_and_its_series_just_stop() {
     process(root.path(), 3, "second", 5);
     let clock = ManualClock::new();
     let mut bytes = Vec::new();
-    let mut recorder = Recorder::new(
+    let mut recorder = MachineRecorder::new(
         &RecordOptions {
             processes: Processes::Top(1),
             ..options(root.path())
@@ -144,7 +144,7 @@ fn an_idle_process_gives_its_place_to_a_busy_one_after_a_while() {
         processes: Processes::Top(1),
         ..options(root.path())
     };
-    let mut recorder = Recorder::new(&one, &mut bytes).unwrap();
+    let mut recorder = MachineRecorder::new(&one, &mut bytes).unwrap();
     for tick in 0..40 {
         process(root.path(), 3, "busy", 5 * tick);
         recorder.tick(&clock).unwrap();
@@ -168,7 +168,7 @@ fn a_process_is_taken_up_at_its_second_tick() {
     put(root.path(), "stat", "ctxt 5\n");
     let clock = ManualClock::new();
     let mut bytes = Vec::new();
-    let mut recorder = Recorder::new(&options(root.path()), &mut bytes).unwrap();
+    let mut recorder = MachineRecorder::new(&options(root.path()), &mut bytes).unwrap();
     recorder.tick(&clock).unwrap();
     process(root.path(), 2, "short", 10);
     process(root.path(), 3, "long", 1);
@@ -217,7 +217,7 @@ fn an_interval_that_would_measure_itself_is_refused() {
         interval_ns: 1_000_000,
         ..RecordOptions::default()
     };
-    let error = Recorder::new(&short, Vec::new()).unwrap_err();
+    let error = MachineRecorder::new(&short, Vec::new()).unwrap_err();
     assert!(error.to_string().contains("at least 10 ms"), "{error}");
 }
 

@@ -6,7 +6,7 @@ use super::point::read9;
 use super::{first_of, key_of_metric, push_seconds};
 use crate::bytes::{cut, cut_slice};
 use crate::time::Clock;
-use crate::wire::known::{Known, LONGEST_NAME};
+use crate::wire::name_lookup::{LONGEST_NAME, NameLookup};
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
 
 /// The samples of one block.
@@ -22,23 +22,23 @@ struct Block<'a> {
 
 /// Passes on the points of a block: consecutive seconds of one metric.
 #[inline(always)]
-fn apply(block: Block<'_>, known: &mut Known, sink: &mut dyn Sink) {
-    if let Err(what) = points(block, known, sink) {
+fn apply(block: Block<'_>, lookup: &mut NameLookup, sink: &mut dyn Sink) {
+    if let Err(what) = points(block, lookup, sink) {
         let bytes = block.metric;
         sink.malformed(&Malformed { what, bytes });
     }
 }
 
 #[inline(always)]
-fn points(block: Block<'_>, known: &mut Known, sink: &mut dyn Sink) -> Result<(), &'static str> {
+fn points(block: Block<'_>, lookup: &mut NameLookup, sink: &mut dyn Sink) -> Result<(), &'static str> {
     let (points, rest) = block.data.as_chunks::<9>();
     if !rest.is_empty() {
         return Err("the data of a block are not points of nine bytes");
     }
     let at = first_of(block.seconds, points.len()).filter(|_| block.name.len() <= LONGEST_NAME);
     let at = at.ok_or("a time or a name is out of range")?;
-    let (_, id) = known.entry(block.name, || key_of_metric(block.bucket, block.metric), sink)?;
-    push_seconds(known, (id, at), points.iter().map(|point| read9(*point)), sink)
+    let (_, id) = lookup.entry(block.name, || key_of_metric(block.bucket, block.metric), sink)?;
+    push_seconds(lookup, (id, at), points.iter().map(|point| read9(*point)), sink)
 }
 
 /// The error for the rest of a datagram, in the words of DalmatinerDB's log.
@@ -50,20 +50,20 @@ const UNKNOWN: &str = "unknown content";
 /// as by the server.
 #[derive(Debug)]
 pub struct JulyDecoder {
-    known: Known,
+    lookup: NameLookup,
 }
 
 impl JulyDecoder {
     /// A decoder for one sender.
     pub fn new(clock: &Arc<dyn Clock>) -> Self {
-        let known = Known::new(&**clock);
-        Self { known }
+        let lookup = NameLookup::new(&**clock);
+        Self { lookup }
     }
 
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.known.within(room, 0);
+        self.lookup.within(room, 0);
         self
     }
 }
@@ -92,13 +92,13 @@ fn record<'a>(bytes: &mut &'a [u8]) -> Option<Block<'a>> {
 
 /// Announces the names of upcoming records to the name table.
 #[inline(never)]
-fn look_ahead(known: &mut Known, mut bytes: &[u8]) {
+fn look_ahead(lookup: &mut NameLookup, mut bytes: &[u8]) {
     while let Some(block) = record(&mut bytes) {
-        if !known.announce(block.name) {
+        if !lookup.announce(block.name) {
             break;
         }
     }
-    known.announced();
+    lookup.announced();
 }
 
 /// Length of the first record of July 2014, for packing records into datagrams; `None` if the
@@ -113,8 +113,8 @@ impl Decoder for JulyDecoder {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if self.known.is_blind() {
-                look_ahead(&mut self.known, rest);
+            if self.lookup.is_blind() {
+                look_ahead(&mut self.lookup, rest);
             }
             let before = rest;
             let Some(block) = record(&mut rest) else {
@@ -122,9 +122,9 @@ impl Decoder for JulyDecoder {
                 sink.malformed(&Malformed { what, bytes: before });
                 break;
             };
-            apply(block, &mut self.known, sink);
+            apply(block, &mut self.lookup, sink);
         }
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         Ok(bytes.len())
     }
 
@@ -146,7 +146,7 @@ impl Decoder for JulyDecoder {
 /// the error are kept and the rest is dropped.
 #[derive(Debug)]
 pub struct AugustDecoder {
-    known: Known,
+    lookup: NameLookup,
     is_datagram: bool,
     /// Bucket and metric of a block, as the lookup key.
     name: Vec<u8>,
@@ -156,7 +156,7 @@ impl AugustDecoder {
     /// A decoder for one connection.
     pub fn new(clock: &Arc<dyn Clock>) -> Self {
         Self {
-            known: Known::new(&**clock),
+            lookup: NameLookup::new(&**clock),
             is_datagram: false,
             name: Vec::new(),
         }
@@ -173,7 +173,7 @@ impl AugustDecoder {
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.known.within(room, 0);
+        self.lookup.within(room, 0);
         self
     }
 
@@ -191,7 +191,7 @@ impl AugustDecoder {
         self.name.extend_from_slice(bucket);
         let prefix = self.name.len();
         while !bytes.is_empty() {
-            if self.known.is_blind() {
+            if self.lookup.is_blind() {
                 self.look_ahead(prefix, bytes);
             }
             let before = bytes;
@@ -207,7 +207,7 @@ impl AugustDecoder {
                 seconds,
                 data,
             };
-            apply(block, &mut self.known, sink);
+            apply(block, &mut self.lookup, sink);
         }
         Ok(())
     }
@@ -219,15 +219,15 @@ impl AugustDecoder {
         while let Some((_, metric, _)) = block(&mut bytes) {
             self.name.truncate(prefix);
             self.name.extend_from_slice(metric);
-            if !self.known.announce(&self.name) {
+            if !self.lookup.announce(&self.name) {
                 break;
             }
         }
-        self.known.announced();
+        self.lookup.announced();
     }
 
     fn fail(&mut self, what: &'static str, bytes: &[u8], sink: &mut dyn Sink) -> Fatal {
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         sink.malformed(&Malformed { what, bytes });
         Fatal { what }
     }
@@ -251,7 +251,7 @@ impl Decoder for AugustDecoder {
                 let what = UNKNOWN;
                 sink.malformed(&Malformed { what, bytes: rest });
             }
-            self.known.flush(sink);
+            self.lookup.flush(sink);
             return Ok(bytes.len());
         }
         let mut at = 0;
@@ -269,7 +269,7 @@ impl Decoder for AugustDecoder {
             }
             at += 4 + length;
         }
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         Ok(at)
     }
 

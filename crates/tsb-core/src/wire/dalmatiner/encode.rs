@@ -5,8 +5,8 @@ use super::{PACKED, bucket, elements, metric};
 use crate::batch::Batch;
 use crate::series::{Catalog, SeriesKey};
 use crate::time::Timestamp;
-use crate::wire::page::{Page, Piece, Texts};
-use crate::wire::{Encoder, Protocol, Uncarried};
+use crate::wire::output_buffer::{OutputBuffer, ShortText, TextTable};
+use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// The delay, in seconds, that the sender of a stream allows the server before it writes.
 const DELAY: u8 = 2;
@@ -58,7 +58,7 @@ impl Form {
     }
 
     /// The beginning of a record, with its time.
-    fn head(self, at: Timestamp) -> Piece {
+    fn head(self, at: Timestamp) -> ShortText {
         let time = (at.as_secs() as u64).to_be_bytes();
         let pieces: &[&[u8]] = match self {
             Self::July => &[&[0], &time],
@@ -67,7 +67,7 @@ impl Form {
             Self::Batch => &[],
         };
         // At most nine bytes, which fit.
-        Piece::new(&pieces.concat()).unwrap_or(Piece::EMPTY)
+        ShortText::new(&pieces.concat()).unwrap_or(ShortText::EMPTY)
     }
 }
 
@@ -80,10 +80,10 @@ impl Form {
 #[derive(Debug)]
 pub struct DalmatinerEncoder {
     form: Form,
-    templates: Texts,
+    templates: TextTable,
     at: Timestamp,
-    head: Piece,
-    page: Page,
+    head: ShortText,
+    buffer: OutputBuffer,
     bucket: Vec<u8>,
     /// Whether stream mode was entered.
     is_open: bool,
@@ -96,11 +96,11 @@ impl DalmatinerEncoder {
     /// # Errors
     /// The first series that this wire cannot carry, with the reason. All series must be in one
     /// bucket.
-    pub fn new(form: Form, catalog: &Catalog) -> Result<Self, Uncarried> {
-        let mut templates = Texts::new();
+    pub fn new(form: Form, catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
+        let mut templates = TextTable::new();
         let mut common = None;
         for key in catalog.keys() {
-            let refuse = |why| Uncarried::new(form.protocol(), key, why);
+            let refuse = |why| UnsupportedSeries::new(form.protocol(), key, why);
             let bucket = bucket(key).map_err(refuse)?;
             if *common.get_or_insert(bucket) != bucket {
                 return Err(refuse("it is in another bucket, and a connection has one"));
@@ -117,7 +117,7 @@ impl DalmatinerEncoder {
             templates,
             at,
             head: form.head(at),
-            page: Page::new(),
+            buffer: OutputBuffer::new(),
             bucket: [&[bucket.len() as u8], bucket].concat(),
             is_open: false,
             skipped: 0,
@@ -157,7 +157,7 @@ impl DalmatinerEncoder {
     pub(super) fn try_record(&mut self, (id, at, value): (usize, Timestamp, f64), out: &mut Vec<u8>) -> bool {
         self.set_time(at);
         let is_written = self.record(id, value, out);
-        self.page.flush(out);
+        self.buffer.flush(out);
         is_written
     }
 
@@ -178,14 +178,14 @@ impl DalmatinerEncoder {
         word.filter(|_| self.at.0 >= 0)
     }
 
-    /// Adds one record to the page; false if it was counted as left out.
+    /// Adds one record to the buffer; false if it was counted as left out.
     #[inline(always)]
     fn record(&mut self, id: usize, value: f64, out: &mut Vec<u8>) -> bool {
         let (Some(template), Some(word)) = (self.templates.get(id), self.last_bytes(value)) else {
             self.skipped += 1;
             return false;
         };
-        self.page.word(&self.head, template, word, out);
+        self.buffer.word(&self.head, template, word, out);
         true
     }
 
@@ -194,7 +194,7 @@ impl DalmatinerEncoder {
             self.set_time(at);
             self.record(id.index(), value, out);
         }
-        self.page.flush(out);
+        self.buffer.flush(out);
     }
 
     /// Writes blocks in frames, each closed when it is long enough.
@@ -209,13 +209,13 @@ impl DalmatinerEncoder {
             });
             self.set_time(at);
             self.record(id.index(), value, out);
-            if out.len() + self.page.used() - body >= PACKED {
-                self.page.flush(out);
+            if out.len() + self.buffer.used() - body >= PACKED {
+                self.buffer.flush(out);
                 end_frame(body, out);
                 frame = None;
             }
         }
-        self.page.flush(out);
+        self.buffer.flush(out);
         if let Some(body) = frame {
             if out.len() - body == head {
                 // No record was written: an empty frame would be a keep-alive.
@@ -235,7 +235,7 @@ impl DalmatinerEncoder {
                 && self.templates.get(id.index()).is_some()
                 && self.last_bytes(value).is_some()
             {
-                self.page.flush(out);
+                self.buffer.flush(out);
                 out.extend_from_slice(end_of(second));
                 out.push(10);
                 out.extend_from_slice(&at.as_secs().to_be_bytes());
@@ -243,7 +243,7 @@ impl DalmatinerEncoder {
             }
             self.record(id.index(), value, out);
         }
-        self.page.flush(out);
+        self.buffer.flush(out);
         out.extend_from_slice(end_of(second));
     }
 

@@ -6,7 +6,7 @@
 use super::encode::{DalmatinerEncoder, Form};
 use crate::batch::Batch;
 use crate::series::Catalog;
-use crate::wire::{Packer, Packets, Uncarried};
+use crate::wire::{Packer, Packets, UnsupportedSeries};
 
 /// Packs records of July 2014, or blocks of August 2014 behind their bucket.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ impl DalmatinerPacker {
     ///
     /// # Errors
     /// The first series that cannot be carried, or whose record is longer.
-    pub(crate) fn new(form: Form, catalog: &Catalog, limit: usize) -> Result<Self, Uncarried> {
+    pub(crate) fn new(form: Form, catalog: &Catalog, limit: usize) -> Result<Self, UnsupportedSeries> {
         let encoder = DalmatinerEncoder::new(form, catalog)?;
         let head = encoder.datagram_head();
         for (id, key) in catalog.definitions() {
             if head.len() + encoder.record_length(id.index()) > limit {
                 let why = "its record does not fit into a datagram";
-                return Err(Uncarried::new(form.protocol(), &key, why));
+                return Err(UnsupportedSeries::new(form.protocol(), &key, why));
             }
         }
         Ok(Self { encoder, head })

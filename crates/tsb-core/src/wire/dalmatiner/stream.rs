@@ -9,7 +9,7 @@ use super::point::read8;
 use super::{first_of, key_of_elements, push_seconds};
 use crate::bytes::{cut, cut_slice};
 use crate::time::Clock;
-use crate::wire::known::Known;
+use crate::wire::name_lookup::NameLookup;
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
 
 /// Maximum data of an entry, in bytes, so that a record fits into 64 KiB.
@@ -32,13 +32,13 @@ enum State {
 /// Turns the bytes of one connection into batches.
 #[derive(Debug)]
 pub struct StreamDecoder {
-    known: Known,
+    lookup: NameLookup,
     state: State,
     bucket: Vec<u8>,
 }
 
 /// Why a record cannot be decoded.
-enum Problem {
+enum StreamProblem {
     /// It is not complete yet.
     Unfinished,
     /// The connection must end.
@@ -49,7 +49,7 @@ impl StreamDecoder {
     /// A decoder for one connection.
     pub fn new(clock: &Arc<dyn Clock>) -> Self {
         Self {
-            known: Known::new(&**clock),
+            lookup: NameLookup::new(&**clock),
             state: State::Command,
             bucket: Vec::new(),
         }
@@ -58,13 +58,13 @@ impl StreamDecoder {
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.known.within(room, 0);
+        self.lookup.within(room, 0);
         self
     }
 
     /// Decodes one record from the beginning of the bytes.
     #[inline(always)]
-    fn record(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), Problem> {
+    fn record(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), StreamProblem> {
         match self.state {
             State::Stream => self.message(bytes, sink),
             State::Batch(seconds) => self.member(bytes, seconds, sink),
@@ -72,60 +72,60 @@ impl StreamDecoder {
         }
     }
 
-    fn command(&mut self, bytes: &mut &[u8]) -> Result<(), Problem> {
-        let length = u32::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?) as usize;
+    fn command(&mut self, bytes: &mut &[u8]) -> Result<(), StreamProblem> {
+        let length = u32::from_be_bytes(cut(bytes).ok_or(StreamProblem::Unfinished)?) as usize;
         if length > MAX_RECORD - 4 {
-            return Err(Problem::Fatal("a frame is longer than 64 KiB"));
+            return Err(StreamProblem::Fatal("a frame is longer than 64 KiB"));
         }
-        let body = cut_slice(bytes, length).ok_or(Problem::Unfinished)?;
+        let body = cut_slice(bytes, length).ok_or(StreamProblem::Unfinished)?;
         match body {
             [4, _delay, length, bucket @ ..] if bucket.len() == usize::from(*length) => {
                 self.bucket = bucket.to_vec();
                 self.state = State::Stream;
                 Ok(())
             }
-            [4, ..] => Err(Problem::Fatal("a frame cannot be parsed")),
-            _ => Err(Problem::Fatal("a command is not the one that enters stream mode")),
+            [4, ..] => Err(StreamProblem::Fatal("a frame cannot be parsed")),
+            _ => Err(StreamProblem::Fatal("a command is not the one that enters stream mode")),
         }
     }
 
     #[inline(always)]
-    fn message(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), Problem> {
-        let [code] = cut(bytes).ok_or(Problem::Unfinished)?;
+    fn message(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), StreamProblem> {
+        let [code] = cut(bytes).ok_or(StreamProblem::Unfinished)?;
         match code {
             5 => self.entry(bytes, sink),
             6 => Ok(()), // a flush of what the server holds; here nothing is held
             10 => {
-                let seconds = u64::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?);
+                let seconds = u64::from_be_bytes(cut(bytes).ok_or(StreamProblem::Unfinished)?);
                 self.state = State::Batch(seconds);
                 Ok(())
             }
-            _ => Err(Problem::Fatal("a message in stream mode is unknown")),
+            _ => Err(StreamProblem::Fatal("a message in stream mode is unknown")),
         }
     }
 
     #[inline(always)]
-    fn entry(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), Problem> {
-        let seconds = u64::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?);
+    fn entry(&mut self, bytes: &mut &[u8], sink: &mut dyn Sink) -> Result<(), StreamProblem> {
+        let seconds = u64::from_be_bytes(cut(bytes).ok_or(StreamProblem::Unfinished)?);
         let metric = metric(bytes)?;
-        let length = u32::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?) as usize;
+        let length = u32::from_be_bytes(cut(bytes).ok_or(StreamProblem::Unfinished)?) as usize;
         if metric.is_empty() || !length.is_multiple_of(8) || length > MAX_DATA {
-            return Err(Problem::Fatal("an entry cannot be parsed"));
+            return Err(StreamProblem::Fatal("an entry cannot be parsed"));
         }
-        let data = cut_slice(bytes, length).ok_or(Problem::Unfinished)?;
+        let data = cut_slice(bytes, length).ok_or(StreamProblem::Unfinished)?;
         self.points(metric, seconds, data, sink);
         Ok(())
     }
 
     /// Decodes a metric of a batch, or the batch's end.
     #[inline(always)]
-    fn member(&mut self, bytes: &mut &[u8], seconds: u64, sink: &mut dyn Sink) -> Result<(), Problem> {
+    fn member(&mut self, bytes: &mut &[u8], seconds: u64, sink: &mut dyn Sink) -> Result<(), StreamProblem> {
         let metric = metric(bytes)?;
         if metric.is_empty() {
             self.state = State::Stream;
             return Ok(());
         }
-        let data = cut_slice(bytes, 8).ok_or(Problem::Unfinished)?;
+        let data = cut_slice(bytes, 8).ok_or(StreamProblem::Unfinished)?;
         self.points(metric, seconds, data, sink);
         Ok(())
     }
@@ -139,8 +139,8 @@ impl StreamDecoder {
         let at = first_of(seconds, points.len()).ok_or("a time is out of range");
         let taken = at.and_then(|at| {
             let key = || key_of_elements(&self.bucket, metric);
-            let (_, id) = self.known.entry(metric, key, sink)?;
-            push_seconds(&mut self.known, (id, at), points, sink)
+            let (_, id) = self.lookup.entry(metric, key, sink)?;
+            push_seconds(&mut self.lookup, (id, at), points, sink)
         });
         if let Err(what) = taken {
             sink.malformed(&Malformed { what, bytes: metric });
@@ -151,11 +151,11 @@ impl StreamDecoder {
     #[inline(never)]
     fn look_ahead(&mut self, mut bytes: &[u8]) {
         while let Some(metric) = self.next_metric(&mut bytes) {
-            if !self.known.announce(metric) {
+            if !self.lookup.announce(metric) {
                 break;
             }
         }
-        self.known.announced();
+        self.lookup.announced();
     }
 
     fn next_metric<'a>(&self, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -176,12 +176,12 @@ impl StreamDecoder {
 
 /// The metric at the beginning of the bytes, after its length.
 #[inline(always)]
-fn metric<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Problem> {
-    let length = usize::from(u16::from_be_bytes(cut(bytes).ok_or(Problem::Unfinished)?));
+fn metric<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], StreamProblem> {
+    let length = usize::from(u16::from_be_bytes(cut(bytes).ok_or(StreamProblem::Unfinished)?));
     if length > MAX_NAME {
-        return Err(Problem::Fatal("a metric is longer than 24 KiB"));
+        return Err(StreamProblem::Fatal("a metric is longer than 24 KiB"));
     }
-    cut_slice(bytes, length).ok_or(Problem::Unfinished)
+    cut_slice(bytes, length).ok_or(StreamProblem::Unfinished)
 }
 
 impl Decoder for StreamDecoder {
@@ -189,20 +189,20 @@ impl Decoder for StreamDecoder {
         let mut rest = bytes;
         let mut left = bytes;
         while !left.is_empty() {
-            if self.known.is_blind() {
+            if self.lookup.is_blind() {
                 self.look_ahead(left);
             }
             match self.record(&mut left, sink) {
                 Ok(()) => rest = left,
-                Err(Problem::Unfinished) => break,
-                Err(Problem::Fatal(what)) => {
-                    self.known.flush(sink);
+                Err(StreamProblem::Unfinished) => break,
+                Err(StreamProblem::Fatal(what)) => {
+                    self.lookup.flush(sink);
                     sink.malformed(&Malformed { what, bytes: rest });
                     return Err(Fatal { what });
                 }
             }
         }
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         Ok(bytes.len() - rest.len())
     }
 

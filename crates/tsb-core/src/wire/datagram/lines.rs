@@ -6,7 +6,7 @@ use super::{Packer, Packets};
 use crate::batch::Batch;
 use crate::series::Catalog;
 use crate::time::Timestamp;
-use crate::wire::{Decoder, Encoder, Fatal, Protocol, Sequence, Sink, Uncarried};
+use crate::wire::{Decoder, Encoder, Fatal, Protocol, Sequence, Sink, UnsupportedSeries};
 
 /// A value with the longest possible text.
 const LONGEST: f64 = -1.234_567_890_123_456_7e-308;
@@ -35,14 +35,18 @@ impl LinePacker {
     ///
     /// # Errors
     /// The first series that cannot be carried, or whose longest line is longer.
-    pub(crate) fn new(protocol: Protocol, catalog: &Catalog, limit: usize) -> Result<Self, Uncarried> {
+    pub(crate) fn new(protocol: Protocol, catalog: &Catalog, limit: usize) -> Result<Self, UnsupportedSeries> {
         let mut encoder = protocol.encoder(catalog)?;
         let mut lines = Vec::with_capacity(64 << 10);
         for (id, key) in catalog.definitions() {
             lines.clear();
             encoder.encode(&Batch::tick(id, LATEST, &[LONGEST]), &mut lines);
             if lines.len() > limit {
-                return Err(Uncarried::new(protocol, &key, "its line does not fit into a datagram"));
+                return Err(UnsupportedSeries::new(
+                    protocol,
+                    &key,
+                    "its line does not fit into a datagram",
+                ));
             }
         }
         Ok(Self {

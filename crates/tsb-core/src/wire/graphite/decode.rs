@@ -9,14 +9,14 @@
 use std::sync::Arc;
 
 use super::MAX_LINE;
-use super::line::{self, Problem, Seconds};
+use super::line::{self, LineProblem, Seconds};
 use super::series_key;
 use crate::time::{Clock, SECOND_NS, Timestamp};
+use crate::wire::cached_timestamp::CachedTimestamp;
 use crate::wire::columns::Columns;
+use crate::wire::name_order::NameOrder;
 use crate::wire::names::{Hash, Names, find_end};
 use crate::wire::number::{Decimal, WINDOW, Window, parse_f64, read_decimal, window_at};
-use crate::wire::order::Order;
-use crate::wire::stamp::Stamp;
 use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// Number of names that are looked up together.
@@ -33,11 +33,11 @@ pub struct GraphiteDecoder {
     names: Names,
     columns: Columns,
     /// The text of the last line end.
-    tail: Stamp,
+    tail: CachedTimestamp,
     clock: Arc<dyn Clock>,
     /// Index of the expected next name; may be one past the last.
     expected: usize,
-    order: Order,
+    order: NameOrder,
     /// Lines that are parsed.
     gathered: Box<[Pending; GROUP]>,
     /// Lines whose table entries are guessed too.
@@ -65,10 +65,10 @@ impl GraphiteDecoder {
         Self {
             names: Names::new(b' ', seed),
             columns: Columns::new(),
-            tail: Stamp::new(),
+            tail: CachedTimestamp::new(),
             clock,
             expected: 0,
-            order: Order::new(),
+            order: NameOrder::new(),
             gathered: Box::new([Pending::default(); GROUP]),
             guessed: Box::new([Pending::default(); GROUP]),
         }
@@ -83,7 +83,7 @@ impl GraphiteDecoder {
 
     /// Decodes lines of `bytes` from `at` on, as long as they are of the common form and begin
     /// before `end`, which is the end of a line. Returns the start of the next line.
-    fn usual(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+    fn common_lines(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
             let begin = at;
             let was = self.order.is_kept();
@@ -210,7 +210,7 @@ impl GraphiteDecoder {
             }
             at = behind;
             if 2 * successors > GROUP {
-                self.order = Order::new();
+                self.order = NameOrder::new();
                 return at;
             }
             if next_count == 0 {
@@ -271,11 +271,11 @@ impl GraphiteDecoder {
     fn exact(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<(), Fatal> {
         let line = match line::parse(bytes) {
             Ok(line) => line,
-            Err(Problem::Malformed(what)) => {
+            Err(LineProblem::Malformed(what)) => {
                 sink.malformed(&Malformed { what, bytes });
                 return Ok(());
             }
-            Err(Problem::Fatal(what)) => return Err(self.fail(what, bytes, sink)),
+            Err(LineProblem::Fatal(what)) => return Err(self.fail(what, bytes, sink)),
         };
         let at = match line.at {
             Seconds::At(seconds) => Timestamp::from_secs(seconds),
@@ -320,7 +320,7 @@ fn meet(names: &mut Names, name: &[u8], sink: &mut dyn Sink) -> Option<usize> {
 /// Start of the next line, if the line ends at `start` of a window with a time of the common form,
 /// which excludes -1 and fractions.
 #[inline(always)]
-fn read_tail(tail: &mut Stamp, window: &Window, start: usize) -> Option<usize> {
+fn read_tail(tail: &mut CachedTimestamp, window: &Window, start: usize) -> Option<usize> {
     let time = |seconds| (seconds <= LAST_SECOND).then(|| Timestamp::from_secs(seconds));
     tail.read(window, start, [b' ', b'\n'], time)
 }
@@ -350,12 +350,12 @@ impl Decoder for GraphiteDecoder {
         let end = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         let mut at = 0;
         while at < end {
-            at = self.usual(bytes, at, end, sink);
+            at = self.common_lines(bytes, at, end, sink);
             if at + WINDOW > bytes.len() && at < end {
                 // The last lines, copied into a buffer with padding.
                 let mut last = [0; 2 * WINDOW];
                 last[..bytes.len() - at].copy_from_slice(&bytes[at..]);
-                at += self.usual(&last, 0, end - at, sink);
+                at += self.common_lines(&last, 0, end - at, sink);
             }
             if at < end {
                 let rest = &bytes[at..end];

@@ -4,16 +4,16 @@ use super::wire_name;
 use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
 use crate::time::Timestamp;
-use crate::wire::lanes::prefetch;
 use crate::wire::names::{Cell, INLINE};
-use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64, format_i64};
-use crate::wire::{Encoder, Protocol, Uncarried};
+use crate::wire::number::{IntegerDigits, MAX_TEXT, cents, format_f64, format_i64};
+use crate::wire::simd::prefetch;
+use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// Maximum bytes of a line on the fast path: a name, ten digits, a timestamp.
 const LINE: usize = 96;
 
-/// Minimum length of a name on the fast path, space included: [`Plain::put`] overwrites nine bytes
-/// before the value. The maximum is what fits into a name's cell.
+/// Minimum length of a name on the fast path, space included: [`IntegerDigits::put`] overwrites
+/// nine bytes before the value. The maximum is what fits into a name's cell.
 const SHORTEST: usize = 10;
 
 /// Lines are assembled in a block of this size, which stays in the first-level cache.
@@ -91,7 +91,7 @@ impl Block {
     /// 16 bytes at most.
     #[inline(always)]
     fn line(&mut self, cell: &Cell, value: f64, tail: &Tail, out: &mut Vec<u8>) -> bool {
-        let (Some(digits), Some(line)) = (Plain::of(value), self.room(cell, out)) else {
+        let (Some(digits), Some(line)) = (IntegerDigits::of(value), self.room(cell, out)) else {
             return false;
         };
         let end = digits.put(line, cell.length());
@@ -146,10 +146,10 @@ impl GraphiteEncoder {
     ///
     /// # Errors
     /// The first series that this wire cannot carry, and why.
-    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
+    pub fn new(catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
         let (mut cells, mut rests) = (Vec::with_capacity(catalog.len()), Vec::new());
         for key in catalog.keys() {
-            let refuse = |why| Uncarried::new(Protocol::Graphite, key, why);
+            let refuse = |why| UnsupportedSeries::new(Protocol::Graphite, key, why);
             let name = wire_name(key).map_err(refuse)?;
             let cell = Cell::new(name.as_bytes(), b' ', 0, &mut rests);
             cells.push(cell.ok_or_else(|| refuse("the names together exceed 4 GiB"))?);

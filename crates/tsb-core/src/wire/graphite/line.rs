@@ -6,7 +6,7 @@ use crate::wire::number::parse_f64;
 
 /// A sample as a line says it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Line<'a> {
+pub(super) struct GraphiteLine<'a> {
     pub(super) name: &'a str,
     pub(super) value: f64,
     pub(super) at: Seconds,
@@ -23,7 +23,7 @@ pub(super) enum Seconds {
 
 /// Why a line is not a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum LineProblem {
     /// The line is ignored, and the connection continues.
     Malformed(&'static str),
     /// Carbon does not catch this error: the connection ends.
@@ -33,35 +33,37 @@ pub(super) enum Problem {
 pub(super) const TOO_LONG: &str = "a line is longer than 16384 bytes";
 
 /// Parses one line without its line feed.
-pub(super) fn parse(line: &[u8]) -> Result<Line<'_>, Problem> {
+pub(super) fn parse(line: &[u8]) -> Result<GraphiteLine<'_>, LineProblem> {
     if line.len() > MAX_LINE {
-        return Err(Problem::Fatal(TOO_LONG));
+        return Err(LineProblem::Fatal(TOO_LONG));
     }
-    let text = std::str::from_utf8(line).map_err(|_| Problem::Fatal("a line is not UTF-8"))?;
+    let text = std::str::from_utf8(line).map_err(|_| LineProblem::Fatal("a line is not UTF-8"))?;
     let mut tokens = text.split(is_space).filter(|token| !token.is_empty());
     let parts = (tokens.next(), tokens.next(), tokens.next(), tokens.next());
     let (Some(name), Some(value), Some(at), None) = parts else {
-        return Err(Problem::Malformed("a line is not three words: name, value, timestamp"));
+        return Err(LineProblem::Malformed(
+            "a line is not three words: name, value, timestamp",
+        ));
     };
     // In carbon's order: both must be numbers before either is checked.
-    let at = python_float(at).ok_or(Problem::Malformed("a timestamp is not a number"))?;
-    let value = python_float(value).ok_or(Problem::Malformed("a value is not a number"))?;
+    let at = python_float(at).ok_or(LineProblem::Malformed("a timestamp is not a number"))?;
+    let value = python_float(value).ok_or(LineProblem::Malformed("a value is not a number"))?;
     if value.is_nan() {
-        return Err(Problem::Malformed("a value is NaN, which carbon drops"));
+        return Err(LineProblem::Malformed("a value is NaN, which carbon drops"));
     }
     if !at.is_finite() {
-        return Err(Problem::Fatal("a timestamp is NaN or infinite"));
+        return Err(LineProblem::Fatal("a timestamp is NaN or infinite"));
     }
     let seconds = at.trunc();
     if seconds.abs() > (i64::MAX / SECOND_NS as i64) as f64 {
-        return Err(Problem::Malformed("a timestamp is out of range"));
+        return Err(LineProblem::Malformed("a timestamp is out of range"));
     }
     let at = if seconds == -1.0 {
         Seconds::Now
     } else {
         Seconds::At(seconds as i64)
     };
-    Ok(Line { name, value, at })
+    Ok(GraphiteLine { name, value, at })
 }
 
 /// Python's `float()`: what Rust's parser accepts, plus single underscores between digits. (Python

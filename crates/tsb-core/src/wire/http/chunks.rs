@@ -32,7 +32,7 @@ enum State {
 
 /// The kind of the next bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum BodyPart {
     /// This number of body bytes, from the beginning of the input.
     Data {
         length: usize,
@@ -73,15 +73,15 @@ impl Chunks {
     }
 
     /// The kind of the bytes at the beginning of `bytes`.
-    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<Piece, BadBody> {
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<BodyPart, BadBody> {
         match self.state {
-            State::Over | State::Data { left: 0, is_last: true } => Ok(Piece::Over),
+            State::Over | State::Data { left: 0, is_last: true } => Ok(BodyPart::Over),
             State::Data { .. } | State::Size | State::DataEnd | State::Trailer(_) if bytes.is_empty() => {
-                Ok(Piece::Wait)
+                Ok(BodyPart::Wait)
             }
             State::Data { left, .. } => {
                 let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                Ok(Piece::Data {
+                Ok(BodyPart::Data {
                     length,
                     is_whole: length as u64 == left,
                 })
@@ -89,9 +89,9 @@ impl Chunks {
             State::Size => self.size(bytes),
             State::DataEnd => {
                 let end = line_end(bytes, 2)?;
-                Ok(end.map_or(Piece::Wait, |length| {
+                Ok(end.map_or(BodyPart::Wait, |length| {
                     self.state = State::Size;
-                    Piece::Frame(length)
+                    BodyPart::Frame(length)
                 }))
             }
             State::Trailer(read) => self.trailer(bytes, read),
@@ -109,7 +109,7 @@ impl Chunks {
         }
     }
 
-    fn size(&mut self, bytes: &[u8]) -> Result<Piece, BadBody> {
+    fn size(&mut self, bytes: &[u8]) -> Result<BodyPart, BadBody> {
         match httparse::parse_chunk_size(bytes) {
             Ok(httparse::Status::Complete((length, size))) => {
                 if size > MAX_BODY - self.passed.min(MAX_BODY) {
@@ -120,18 +120,18 @@ impl Chunks {
                     0 => State::Trailer(0),
                     left => State::Data { left, is_last },
                 };
-                Ok(Piece::Frame(length))
+                Ok(BodyPart::Frame(length))
             }
-            Ok(httparse::Status::Partial) if bytes.len() < MAX_SIZE_LINE => Ok(Piece::Wait),
+            Ok(httparse::Status::Partial) if bytes.len() < MAX_SIZE_LINE => Ok(BodyPart::Wait),
             _ => Err(BadBody::Malformed),
         }
     }
 
-    fn trailer(&mut self, bytes: &[u8], read: usize) -> Result<Piece, BadBody> {
+    fn trailer(&mut self, bytes: &[u8], read: usize) -> Result<BodyPart, BadBody> {
         let room = MAX_HEAD.saturating_sub(read);
         let Some(feed) = memchr::memchr(b'\n', bytes) else {
             return if bytes.len() < room {
-                Ok(Piece::Wait)
+                Ok(BodyPart::Wait)
             } else {
                 Err(BadBody::Malformed)
             };
@@ -145,7 +145,7 @@ impl Chunks {
         if feed >= room {
             Err(BadBody::Malformed)
         } else {
-            Ok(Piece::Frame(feed + 1))
+            Ok(BodyPart::Frame(feed + 1))
         }
     }
 }

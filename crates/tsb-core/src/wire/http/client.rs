@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use httparse::Status;
 
-use super::chunks::{Chunks, Piece};
+use super::chunks::{BodyPart, Chunks};
 use super::head::Framing;
 use super::query::encoded;
 use super::{MAX_HEAD, MAX_HEADERS};
@@ -41,7 +41,7 @@ pub struct Answer {
 
 /// The outcome of a request's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum WriteOutcome {
     /// The server accepted all but `refused` of them.
     Taken {
         /// Number of samples that it refused.
@@ -137,30 +137,30 @@ impl Client {
     }
 
     /// The outcome of the request's samples, by its answer.
-    pub fn verdict(&self, answer: &Answer) -> Verdict {
+    pub fn outcome(&self, answer: &Answer) -> WriteOutcome {
         match answer.status {
-            200..=299 => Verdict::Taken { refused: 0 },
+            200..=299 => WriteOutcome::Taken { refused: 0 },
             400 if self.protocol == Protocol::Influx => partial(&answer.body),
             // Metrics before the invalid one are stored.
-            400 => Verdict::Unknown,
-            300..=499 => Verdict::Refused,
-            _ => Verdict::Unknown,
+            400 => WriteOutcome::Unknown,
+            300..=499 => WriteOutcome::Refused,
+            _ => WriteOutcome::Unknown,
         }
     }
 }
 
 /// Parses InfluxDB's error texts. A partial write reports only the number of dropped points, which
 /// is of no use if lines could not be parsed.
-fn partial(body: &[u8]) -> Verdict {
+fn partial(body: &[u8]) -> WriteOutcome {
     let text = String::from_utf8_lossy(body);
     if !text.contains("partial write:") {
-        return Verdict::Refused;
+        return WriteOutcome::Refused;
     }
     let dropped = text.rsplit_once("dropped=").map(|(_, behind)| behind);
     let digits = dropped.map(|text| text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
     match digits.and_then(|digits| digits.parse().ok()) {
-        Some(refused) if !text.contains("unable to parse") && refused > 0 => Verdict::Taken { refused },
-        _ => Verdict::Unknown,
+        Some(refused) if !text.contains("unable to parse") && refused > 0 => WriteOutcome::Taken { refused },
+        _ => WriteOutcome::Unknown,
     }
 }
 
@@ -206,15 +206,15 @@ impl Answer {
                 .next(&bytes[at..])
                 .map_err(|_| BadAnswer("the chunks of the answer are none"))?
             {
-                Piece::Wait if bytes.len() > MAX_ANSWER => return Err(TOO_LONG),
-                Piece::Wait => return Ok(None),
-                Piece::Frame(length) => at += length,
-                Piece::Data { length, .. } => {
+                BodyPart::Wait if bytes.len() > MAX_ANSWER => return Err(TOO_LONG),
+                BodyPart::Wait => return Ok(None),
+                BodyPart::Frame(length) => at += length,
+                BodyPart::Data { length, .. } => {
                     body.extend_from_slice(&bytes[at..at + length]);
                     chunks.take(length);
                     at += length;
                 }
-                Piece::Over => break,
+                BodyPart::Over => break,
             }
         }
         let answer = Self {

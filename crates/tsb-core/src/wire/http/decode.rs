@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::body::{BadContent, Content};
-use super::chunks::{BadBody, Chunks, Piece};
+use super::chunks::{BadBody, BodyPart, Chunks};
 use super::head::{BadHead, Head};
-use super::outcome::{Noting, Outcome, Response};
+use super::outcome::{CountingSink, RequestOutcome, Response};
 use super::query::Parameters;
 use crate::wire::{Budget, Decoder, Fatal, Malformed, Next, Peer, Sequence, Sink};
 
@@ -24,7 +24,7 @@ pub(super) trait Service: fmt::Debug + Send {
     fn asked(&mut self, parameters: &Parameters) -> Response;
 
     /// The answer after the samples of a body are applied.
-    fn end(&mut self, outcome: &Outcome) -> Response;
+    fn end(&mut self, outcome: &RequestOutcome) -> Response;
 
     /// The answer to an invalid request, in the words of this interface.
     fn bad(&self, status: u16, what: &str) -> Response;
@@ -67,7 +67,7 @@ struct Request {
     content: Content,
     /// Bytes of the budget that the content holds.
     held: usize,
-    outcome: Outcome,
+    outcome: RequestOutcome,
     /// The answer, if it is already decided.
     answer: Option<Response>,
     is_over: bool,
@@ -156,7 +156,7 @@ impl HttpDecoder {
             // Queries are small, and some clients declare all their requests as compressed.
             content: Content::new(head.is_gzip && task != Task::Ask),
             held: 0,
-            outcome: Outcome::default(),
+            outcome: RequestOutcome::default(),
             is_over: self.is_deaf,
             answer,
         });
@@ -172,9 +172,9 @@ impl HttpDecoder {
         while !request.is_over {
             let rest = &bytes[at..];
             match request.chunks.next(rest)? {
-                Piece::Wait => break,
-                Piece::Frame(length) => at += length,
-                Piece::Data { length, is_whole } => {
+                BodyPart::Wait => break,
+                BodyPart::Frame(length) => at += length,
+                BodyPart::Data { length, is_whole } => {
                     let data = &rest[..length];
                     let taken = request.data(data, is_whole, &mut *self.service, &self.budget, sink)?;
                     request.chunks.take(taken);
@@ -183,7 +183,7 @@ impl HttpDecoder {
                         break;
                     }
                 }
-                Piece::Over => {
+                BodyPart::Over => {
                     request.finish(&mut *self.service, sink)?;
                     request.is_over = true;
                 }
@@ -217,7 +217,7 @@ impl Request {
             chunks: Chunks::none(),
             content: Content::new(false),
             held: 0,
-            outcome: Outcome::default(),
+            outcome: RequestOutcome::default(),
             answer: Some(answer),
             is_over: true,
         }
@@ -236,7 +236,7 @@ impl Request {
             return Ok(data.len());
         }
         if self.task == Task::Records && self.content.is_direct() {
-            let mut sink = Noting {
+            let mut sink = CountingSink {
                 inner: sink,
                 outcome: &mut self.outcome,
             };
@@ -260,7 +260,7 @@ impl Request {
 
     /// Decodes the complete records.
     fn records(&mut self, service: &mut dyn Service, sink: &mut dyn Sink) -> Result<(), Refusal> {
-        let mut sink = Noting {
+        let mut sink = CountingSink {
             inner: sink,
             outcome: &mut self.outcome,
         };
@@ -291,7 +291,7 @@ impl Request {
         match self.task {
             Task::Records => {
                 self.records(service, sink)?;
-                let mut sink = Noting {
+                let mut sink = CountingSink {
                     inner: sink,
                     outcome: &mut self.outcome,
                 };

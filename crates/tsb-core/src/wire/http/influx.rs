@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::decode::{Service, Task};
 use super::head::Head;
-use super::outcome::{Outcome, Response};
+use super::outcome::{RequestOutcome, Response};
 use super::query::Parameters;
 use crate::time::Clock;
 use crate::wire::influx::{InfluxDecoder, Precision};
@@ -185,7 +185,7 @@ impl Service for InfluxService {
         with_version(Response::new(200, format!("{}\n", json!({ "results": results }))))
     }
 
-    fn end(&mut self, outcome: &Outcome) -> Response {
+    fn end(&mut self, outcome: &RequestOutcome) -> Response {
         let dropped = outcome.dropped();
         if outcome.bytes == 0 {
             return with_version(Response::new(200, ""));

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::decode::{Service, Task};
 use super::head::Head;
-use super::outcome::{Outcome, Response};
+use super::outcome::{RequestOutcome, Response};
 use super::query::Parameters;
 use crate::time::Clock;
 use crate::wire::kairosdb::KairosdbJsonDecoder;
@@ -48,7 +48,7 @@ impl Service for KairosdbService {
         errors(404, "Not Found")
     }
 
-    fn end(&mut self, outcome: &Outcome) -> Response {
+    fn end(&mut self, outcome: &RequestOutcome) -> Response {
         if let Some(what) = outcome.what {
             // Metrics before the invalid one are stored nevertheless.
             return errors(400, what);

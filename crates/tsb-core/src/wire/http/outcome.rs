@@ -14,7 +14,7 @@ const MAX_QUOTED: usize = 200;
 
 /// The outcome of one request's samples.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct RequestOutcome {
     /// Bytes of content.
     pub(super) bytes: u64,
     /// Samples passed to the sink.
@@ -35,7 +35,7 @@ pub(super) struct Outcome {
     pub(super) reasons: String,
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// Samples that were parsed but not stored.
     pub(super) fn dropped(&self) -> u64 {
         self.refused + self.rejected + self.uncarried
@@ -51,12 +51,12 @@ impl Outcome {
 }
 
 /// Forwards to a sink, and counts.
-pub(super) struct Noting<'a> {
+pub(super) struct CountingSink<'a> {
     pub(super) inner: &'a mut dyn Sink,
-    pub(super) outcome: &'a mut Outcome,
+    pub(super) outcome: &'a mut RequestOutcome,
 }
 
-impl Sink for Noting<'_> {
+impl Sink for CountingSink<'_> {
     fn series(&mut self, key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         self.inner.series(key)
     }

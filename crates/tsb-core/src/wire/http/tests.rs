@@ -259,8 +259,8 @@ fn what_the_store_refuses_is_not_confirmed() {
     let answer = Answer::read(&out).unwrap().unwrap().0;
     let client = Client::new(Protocol::Influx, "h", "d").unwrap();
     assert_eq!(
-        (answer.status, client.verdict(&answer)),
-        (400, Verdict::Taken { refused: 1 })
+        (answer.status, client.outcome(&answer)),
+        (400, WriteOutcome::Taken { refused: 1 })
     );
 }
 
@@ -338,38 +338,38 @@ fn understood(client: &Client) {
     let (first, length) = Answer::read(answers.as_bytes()).unwrap().unwrap();
     let (second, _) = Answer::read(&answers.as_bytes()[length..]).unwrap().unwrap();
     assert_eq!((first.status, second.status, heap.samples.len()), (200, 204, 1));
-    assert_eq!(client.verdict(&second), Verdict::Taken { refused: 0 });
+    assert_eq!(client.outcome(&second), WriteOutcome::Taken { refused: 0 });
 }
 
 #[test]
 fn answers_are_judged_by_what_is_known_of_the_samples() {
     let client = Client::new(Protocol::Influx, "h", "d").unwrap();
-    let check = |status: u16, body: &str, verdict: Verdict| {
+    let check = |status: u16, body: &str, verdict: WriteOutcome| {
         let answer = Answer {
             status,
             body: body.as_bytes().to_vec(),
             keeps_alive: true,
         };
-        assert_eq!(client.verdict(&answer), verdict, "{status} {body}");
+        assert_eq!(client.outcome(&answer), verdict, "{status} {body}");
     };
-    check(204, "", Verdict::Taken { refused: 0 });
+    check(204, "", WriteOutcome::Taken { refused: 0 });
     check(
         400,
         r#"{"error":"unable to parse 'x': missing fields"}"#,
-        Verdict::Refused,
+        WriteOutcome::Refused,
     );
     check(
         400,
         r#"{"error":"partial write: field type conflict dropped=3"}"#,
-        Verdict::Taken { refused: 3 },
+        WriteOutcome::Taken { refused: 3 },
     );
     check(
         400,
         r#"{"error":"partial write: unable to parse 'x': bad timestamp dropped=0"}"#,
-        Verdict::Unknown,
+        WriteOutcome::Unknown,
     );
-    check(404, r#"{"error":"database not found: \"d\""}"#, Verdict::Refused);
-    check(503, "", Verdict::Unknown);
+    check(404, r#"{"error":"database not found: \"d\""}"#, WriteOutcome::Refused);
+    check(503, "", WriteOutcome::Unknown);
     let chunked =
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
     for end in 0..chunked.len() {

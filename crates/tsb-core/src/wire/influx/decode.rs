@@ -9,18 +9,18 @@ mod datagram;
 
 use std::sync::Arc;
 
-use datagram::Held;
+use datagram::DecodedDatagram;
 
+use super::cached_line_end::CachedLineEnd;
+use super::fast_path::{NextField, name_length, read_value};
 use super::line::{self, Field};
-use super::tail::Tail;
-use super::window::{Follow, name_length, read_value};
 use super::{MAX_FIELDS, Precision, series_key};
 use crate::time::{Clock, Timestamp};
 use crate::wire::columns::Columns;
-use crate::wire::lanes::prefetch;
+use crate::wire::name_order::NameOrder;
 use crate::wire::names::{Hash, Names};
 use crate::wire::number::{WINDOW, Window, window_at};
-use crate::wire::order::Order;
+use crate::wire::simd::prefetch;
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended};
 
 /// Number of names that are looked up together.
@@ -40,13 +40,13 @@ pub struct InfluxDecoder {
     /// The line head of each series, a space and its field, terminated by `=`.
     names: Names,
     /// For each name, the text before its value if it is not the first in its line.
-    follows: Vec<Follow>,
+    next_fields: Vec<NextField>,
     columns: Columns,
-    tail: Tail,
+    tail: CachedLineEnd,
     clock: Arc<dyn Clock>,
     /// Index of the expected next name; may be one past the last.
     expected: usize,
-    order: Order,
+    order: NameOrder,
     /// Lines that are parsed.
     gathered: Box<[Pending; GROUP]>,
     /// Lines whose table entries are guessed too.
@@ -58,7 +58,7 @@ pub struct InfluxDecoder {
     /// The name that the exact path looks up.
     name: Vec<u8>,
     whole: bool,
-    held: Held,
+    decoded: DecodedDatagram,
 }
 
 /// A parsed line whose name is not looked up yet.
@@ -83,19 +83,19 @@ impl InfluxDecoder {
         let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
         Self {
             names: Names::new(b'=', seed),
-            follows: Vec::new(),
+            next_fields: Vec::new(),
             columns: Columns::new(),
-            tail: Tail::new(Precision::NANOSECONDS),
+            tail: CachedLineEnd::new(Precision::NANOSECONDS),
             clock,
             expected: 0,
-            order: Order::new(),
+            order: NameOrder::new(),
             gathered: Box::new([Pending::default(); GROUP]),
             guessed: Box::new([Pending::default(); GROUP]),
             values: Box::new([0.0; MAX_FIELDS]),
             fields: Vec::new(),
             name: Vec::new(),
             whole: false,
-            held: Held::default(),
+            decoded: DecodedDatagram::default(),
         }
     }
 
@@ -111,20 +111,20 @@ impl InfluxDecoder {
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.names.within(room, size_of::<Follow>());
+        self.names.within(room, size_of::<NextField>());
         self
     }
 
     /// Sets the unit of timestamps for the following lines.
     pub fn set_precision(&mut self, precision: Precision) {
         if precision != self.tail.precision() {
-            self.tail = Tail::new(precision);
+            self.tail = CachedLineEnd::new(precision);
         }
     }
 
     /// Decodes lines of `bytes` from `at` on, as long as they are of the common form and begin
     /// before `end`. Returns the start of the next line.
-    fn usual(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
+    fn common_lines(&mut self, bytes: &[u8], mut at: usize, end: usize, sink: &mut dyn Sink) -> usize {
         loop {
             let begin = at;
             let was = self.order.is_kept();
@@ -162,7 +162,7 @@ impl InfluxDecoder {
             return at;
         }
         let (cells, rests) = self.names.from(self.expected);
-        let follows = self.follows.get(self.expected..).unwrap_or_default();
+        let next_fields = self.next_fields.get(self.expected..).unwrap_or_default();
         // Number of samples in complete lines; the samples of an incomplete line are not counted.
         let mut done = 0;
         'lines: while let Some(window) = window_at(bytes, at, end) {
@@ -187,13 +187,13 @@ impl InfluxDecoder {
                     };
                     window = next;
                 }
-                let (Some(follow), Some(slot)) = (follows.get(count), values.get_mut(count)) else {
+                let (Some(next_field), Some(slot)) = (next_fields.get(count), values.get_mut(count)) else {
                     break 'lines;
                 };
-                if follow.id != first.wrapping_add(count as u32) {
+                if next_field.id != first.wrapping_add(count as u32) {
                     break 'lines;
                 }
-                let value = follow
+                let value = next_field
                     .begins(window, behind)
                     .and_then(|start| read_value(window, start));
                 let Some(decimal) = value else { break 'lines };
@@ -279,7 +279,7 @@ impl InfluxDecoder {
                 (base, behind) = (base + behind - KEPT, KEPT);
                 window = window_at(bytes, base, end)?;
             }
-            let start = self.follows.get(entry + 1 + count)?.begins(window, behind)?;
+            let start = self.next_fields.get(entry + 1 + count)?.begins(window, behind)?;
             let decimal = read_value(window, start)?;
             *self.values.get_mut(count)? = decimal.value;
             count += 1;
@@ -314,7 +314,7 @@ impl InfluxDecoder {
             }
             at = behind;
             if 2 * successors > GROUP {
-                self.order = Order::new();
+                self.order = NameOrder::new();
                 return at;
             }
             if next_count == 0 {
@@ -460,10 +460,10 @@ impl InfluxDecoder {
             (self.names.insert(&self.name, id), id)
         };
         if let Some(entry) = entry {
-            self.follows.resize(self.names.len(), Follow::NEVER);
+            self.next_fields.resize(self.names.len(), NextField::NEVER);
             // Only consecutive entries are certain to have the same line head permanently.
             if before.is_some_and(|before| before + 1 == entry) {
-                self.follows[entry] = Follow::new(key, id.map_or_else(NotAdmitted::stand_in, |id| id.0));
+                self.next_fields[entry] = NextField::new(key, id.map_or_else(NotAdmitted::stand_in, |id| id.0));
             }
             self.expected = entry + 1;
         }
@@ -479,7 +479,7 @@ impl InfluxDecoder {
         let end = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         let mut at = 0;
         while at < end {
-            at += self.usual_lines(&bytes[at..], end - at, sink);
+            at += self.all_common_lines(&bytes[at..], end - at, sink);
             if at < end {
                 let Some(length) = line::length(&bytes[at..]).filter(|length| *length < MAX_RECORD) else {
                     break;
@@ -492,17 +492,17 @@ impl InfluxDecoder {
     }
 
     /// Decodes lines of the common form before `end`; returns the start of the first other line.
-    fn usual_lines(&mut self, bytes: &[u8], end: usize, sink: &mut dyn Sink) -> usize {
+    fn all_common_lines(&mut self, bytes: &[u8], end: usize, sink: &mut dyn Sink) -> usize {
         let mut at = 0;
         if bytes.len() > LAST {
-            at = self.usual(bytes, at, end, sink);
+            at = self.common_lines(bytes, at, end, sink);
         }
         let rest = bytes.len() - at;
         if rest <= LAST && at < end {
             // The last lines, copied into a buffer with padding.
             let mut last = [0; LAST + WINDOW];
             last[..rest].copy_from_slice(&bytes[at..]);
-            at += self.usual(&last, 0, end - at, sink);
+            at += self.common_lines(&last, 0, end - at, sink);
         }
         at
     }

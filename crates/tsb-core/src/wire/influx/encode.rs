@@ -6,8 +6,8 @@ use crate::batch::{Batch, Ids, Times};
 use crate::series::Catalog;
 use crate::time::Timestamp;
 use crate::wire::number::{MAX_TEXT, format_i64};
-use crate::wire::page::{Page, Piece, Texts};
-use crate::wire::{Encoder, Protocol, Uncarried};
+use crate::wire::output_buffer::{OutputBuffer, ShortText, TextTable};
+use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// Number of samples ahead of which a line head is prefetched. The heads of a whole fleet do not
 /// fit into the second-level cache, and with many fields per line, or ids in no order, the
@@ -21,14 +21,14 @@ const AHEAD: usize = 24;
 /// which InfluxDB reserves, and ids that are not in the catalog.
 pub struct InfluxEncoder {
     /// The line head of each series, a space, its field, and `=`.
-    heads: Texts,
+    heads: TextTable,
     joins: Joins,
     at: Timestamp,
     /// Whether the wire can carry the current timestamp.
     is_timed: bool,
     /// A space, the timestamp and a line feed.
-    tail: Piece,
-    page: Page,
+    tail: ShortText,
+    buffer: OutputBuffer,
     /// Whether a line is open, without its end.
     open: bool,
     skipped: u64,
@@ -39,11 +39,11 @@ impl InfluxEncoder {
     ///
     /// # Errors
     /// The first series that this wire cannot carry, and why.
-    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
-        let mut heads = Texts::new();
+    pub fn new(catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
+        let mut heads = TextTable::new();
         let mut names = Vec::with_capacity(catalog.len());
         for key in catalog.keys() {
-            let refuse = |why| Uncarried::new(Protocol::Influx, key, why);
+            let refuse = |why| UnsupportedSeries::new(Protocol::Influx, key, why);
             let name = wire_name(key).map_err(refuse)?;
             let text = format!("{} {}=", name.head, name.field);
             heads
@@ -58,7 +58,7 @@ impl InfluxEncoder {
             at,
             is_timed: true,
             tail: tail(at),
-            page: Page::new(),
+            buffer: OutputBuffer::new(),
             open: false,
             skipped: 0,
         })
@@ -91,10 +91,10 @@ impl InfluxEncoder {
         let is_joined = follows && join.length() > 0;
         if self.is_timed {
             let is_written = if is_joined && self.open {
-                self.page.usual_field(join, value, out)
+                self.buffer.common_field(join, value, out)
             } else {
-                let before = if self.open { &self.tail } else { &Piece::EMPTY };
-                self.page.usual(before, head, value, out)
+                let before = if self.open { &self.tail } else { &ShortText::EMPTY };
+                self.buffer.common_record(before, head, value, out)
             };
             if is_written {
                 self.open = true;
@@ -118,18 +118,18 @@ impl InfluxEncoder {
             return;
         }
         if self.open {
-            self.page.make_room(out);
-            self.page.piece(join);
+            self.buffer.make_room(out);
+            self.buffer.short_text(join);
         } else {
-            self.page.text(head, out);
+            self.buffer.text(head, out);
             self.open = true;
         }
-        self.page.value(value);
+        self.buffer.value(value);
     }
 
     fn close(&mut self) {
         if self.open {
-            self.page.piece(&self.tail);
+            self.buffer.short_text(&self.tail);
             self.open = false;
         }
     }
@@ -142,7 +142,7 @@ impl InfluxEncoder {
     }
 }
 
-fn tail(at: Timestamp) -> Piece {
+fn tail(at: Timestamp) -> ShortText {
     let mut digits = [0; MAX_TEXT];
     let count = format_i64(at.as_nanos(), &mut digits);
     let mut text = [0; MAX_TEXT + 2];
@@ -150,7 +150,7 @@ fn tail(at: Timestamp) -> Piece {
     text[1..=count].copy_from_slice(&digits[..count]);
     text[count + 1] = b'\n';
     // Twenty digits, a sign and two bytes fit.
-    Piece::new(&text[..count + 2]).unwrap_or(Piece::EMPTY)
+    ShortText::new(&text[..count + 2]).unwrap_or(ShortText::EMPTY)
 }
 
 impl Encoder for InfluxEncoder {
@@ -178,7 +178,7 @@ impl Encoder for InfluxEncoder {
                 }
             }
         }
-        self.page.flush(out);
+        self.buffer.flush(out);
     }
 
     fn skipped(&self) -> u64 {

@@ -16,7 +16,7 @@ const MAX_KEY: usize = 65_535;
 
 /// A parsed line; its fields are stored separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ParsedLine<'a> {
+pub(crate) struct InfluxLine<'a> {
     /// Measurement and tags.
     pub(crate) head: &'a [u8],
     /// What stands behind the fields: a timestamp, or nothing.
@@ -141,7 +141,7 @@ pub(crate) fn scan<'a>(
     line: &'a [u8],
     number: impl Fn(&[u8]) -> Result<Result<f64, NoValue>, Flaw>,
     fields: &mut Vec<Field>,
-) -> Result<ParsedLine<'a>, Flaw> {
+) -> Result<InfluxLine<'a>, Flaw> {
     fields.clear();
     let start = skip_blanks(line, 0);
     let end = head_end(line, start)?;
@@ -154,7 +154,7 @@ pub(crate) fn scan<'a>(
         return Err(Flaw::LongKey);
     }
     let time = &line[skip_blanks(line, end)..];
-    Ok(ParsedLine { head, time })
+    Ok(InfluxLine { head, time })
 }
 
 fn skip_blanks(line: &[u8], start: usize) -> usize {

@@ -9,13 +9,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use super::usual;
+use super::fast_path;
 use crate::series::SeriesKey;
 use crate::time::{Clock, Timestamp};
-use crate::wire::known::Known;
+use crate::wire::cached_timestamp::CachedTimestamp;
+use crate::wire::name_lookup::NameLookup;
 use crate::wire::number::{WINDOW, window_or_copy};
 use crate::wire::put::{DEFAULT_TAG, is_allowed};
-use crate::wire::stamp::Stamp;
 use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
 /// Decodes bodies to batches: each call of [`Decoder::decode`] gets one.
@@ -24,9 +24,9 @@ use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 /// are not.
 #[derive(Debug)]
 pub struct KairosdbJsonDecoder {
-    known: Known,
+    lookup: NameLookup,
     /// The time of a point, from its bracket to its comma.
-    stamp: Stamp,
+    stamp: CachedTimestamp,
     name: Vec<u8>,
 }
 
@@ -46,8 +46,8 @@ impl KairosdbJsonDecoder {
     /// A decoder for one client.
     pub fn new(clock: &Arc<dyn Clock>) -> Self {
         Self {
-            known: Known::new(&**clock),
-            stamp: Stamp::new(),
+            lookup: NameLookup::new(&**clock),
+            stamp: CachedTimestamp::new(),
             name: Vec::new(),
         }
     }
@@ -55,7 +55,7 @@ impl KairosdbJsonDecoder {
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.known.within(room, 0);
+        self.lookup.within(room, 0);
         self
     }
 
@@ -76,26 +76,26 @@ impl KairosdbJsonDecoder {
         if samples.is_empty() {
             return Err("a metric has no timestamp or no value");
         }
-        let (_, id) = self.known.entry(&self.name, || metric.key(), sink)?;
+        let (_, id) = self.lookup.entry(&self.name, || metric.key(), sink)?;
         for (at, value) in samples {
-            self.known.push(id, at, value, sink);
+            self.lookup.push(id, at, value, sink);
         }
         Ok(())
     }
 
     /// Decodes the metrics of the common form at the beginning of an array. Returns their number,
     /// and whether the body ends after them.
-    fn usual(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> (usize, bool) {
+    fn common_metrics(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> (usize, bool) {
         let (mut at, mut taken) = (1, 0);
         if bytes.first() != Some(&b'[') {
             return (0, false);
         }
         let mut copy = [0; WINDOW];
         while let Some(window) = window_or_copy(bytes, at, &mut copy) {
-            if self.known.is_blind() {
+            if self.lookup.is_blind() {
                 self.look_ahead(bytes, at);
             }
-            let Some(metric) = usual::read(window, &mut self.stamp) else {
+            let Some(metric) = fast_path::read(window, &mut self.stamp) else {
                 break;
             };
             set_name(
@@ -103,11 +103,11 @@ impl KairosdbJsonDecoder {
                 &window[metric.name.clone()],
                 &window[metric.tags.clone()],
             );
-            let known = self.known.find(&self.name);
+            let known = self.lookup.find(&self.name);
             let Some(entry) = known.or_else(|| self.meet(&window[..metric.end], sink)) else {
                 break;
             };
-            self.known.push(self.known.id(entry), metric.at, metric.value, sink);
+            self.lookup.push(self.lookup.id(entry), metric.at, metric.value, sink);
             taken += 1;
             match bytes.get(at + metric.end..) {
                 Some([b',', ..]) => at += metric.end + 1,
@@ -123,15 +123,15 @@ impl KairosdbJsonDecoder {
     fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
         let mut copy = [0; WINDOW];
         while let Some(window) = window_or_copy(bytes, at, &mut copy)
-            && let Some(metric) = usual::read(window, &mut self.stamp)
+            && let Some(metric) = fast_path::read(window, &mut self.stamp)
         {
             set_name(&mut self.name, &window[metric.name], &window[metric.tags]);
-            if !self.known.announce(&self.name) {
+            if !self.lookup.announce(&self.name) {
                 break;
             }
             at += metric.end + 1;
         }
-        self.known.announced();
+        self.lookup.announced();
     }
 
     /// Asks the sink about a new name of a metric in the common form; `None` if the metric needs
@@ -144,7 +144,7 @@ impl KairosdbJsonDecoder {
         }
         let metric: Metric = serde_json::from_slice(object).ok()?;
         metric.check().ok()?;
-        let (entry, _) = self.known.entry(&self.name, || metric.key(), sink).ok()?;
+        let (entry, _) = self.lookup.entry(&self.name, || metric.key(), sink).ok()?;
         entry
     }
 }
@@ -252,9 +252,9 @@ impl<'de> Visitor<'de> for Body<'_> {
 
 impl Decoder for KairosdbJsonDecoder {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
-        let (taken, is_whole) = self.usual(bytes, sink);
+        let (taken, is_whole) = self.common_metrics(bytes, sink);
         if is_whole {
-            self.known.flush(sink);
+            self.lookup.flush(sink);
             return Ok(bytes.len());
         }
         let mut problem = None;
@@ -266,7 +266,7 @@ impl Decoder for KairosdbJsonDecoder {
             problem: &mut problem,
         };
         let walked = json.deserialize_any(body).and_then(|()| json.end());
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         if walked.is_err() {
             let what = problem.unwrap_or("a body is not JSON of the expected form");
             sink.malformed(&Malformed { what, bytes });

@@ -4,9 +4,9 @@ use crate::batch::Batch;
 use crate::series::Catalog;
 use crate::time::Timestamp;
 use crate::wire::number::push_i64;
-use crate::wire::page::{Page, Piece, Texts};
+use crate::wire::output_buffer::{OutputBuffer, ShortText, TextTable};
 use crate::wire::put::{DEFAULT_TAG, Dialect, wire_name};
-use crate::wire::{Encoder, Protocol, Uncarried};
+use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// Encodes a batch to one body, an array.
 ///
@@ -16,13 +16,13 @@ use crate::wire::{Encoder, Protocol, Uncarried};
 #[derive(Debug)]
 pub struct KairosdbJsonEncoder {
     /// The text of each series up to the time.
-    heads: Texts,
+    heads: TextTable,
     /// The text from after the value to the end of the object.
-    tails: Texts,
+    tails: TextTable,
     at: Timestamp,
     /// The time and a comma.
-    time: Piece,
-    page: Page,
+    time: ShortText,
+    buffer: OutputBuffer,
     skipped: u64,
 }
 
@@ -31,10 +31,10 @@ impl KairosdbJsonEncoder {
     ///
     /// # Errors
     /// The first series that this wire cannot carry, and why.
-    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
-        let (mut heads, mut tails) = (Texts::new(), Texts::new());
+    pub fn new(catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
+        let (mut heads, mut tails) = (TextTable::new(), TextTable::new());
         for key in catalog.keys() {
-            let refuse = |why| Uncarried::new(Protocol::KairosdbJson, key, why);
+            let refuse = |why| UnsupportedSeries::new(Protocol::KairosdbJson, key, why);
             // Names contain no character that JSON would escape.
             let (metric, _) = wire_name(Dialect::Kairosdb, key).map_err(refuse)?;
             let labels = key.labels().iter();
@@ -56,24 +56,24 @@ impl KairosdbJsonEncoder {
             tails,
             at,
             time: time(at),
-            page: Page::new(),
+            buffer: OutputBuffer::new(),
             skipped: 0,
         })
     }
 }
 
-fn time(at: Timestamp) -> Piece {
+fn time(at: Timestamp) -> ShortText {
     let mut text = Vec::new();
     push_i64(at.0.div_euclid(1_000_000), &mut text);
     text.push(b',');
     // Fourteen digits and a sign fit.
-    Piece::new(&text).unwrap_or(Piece::EMPTY)
+    ShortText::new(&text).unwrap_or(ShortText::EMPTY)
 }
 
 impl Encoder for KairosdbJsonEncoder {
     fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
-        const OPENING: Piece = Piece::of(b"[");
-        const COMMA: Piece = Piece::of(b",");
+        const OPENING: ShortText = ShortText::of(b"[");
+        const COMMA: ShortText = ShortText::of(b",");
         let mut is_first = true;
         for (id, at, value) in batch.iter() {
             let (Some(head), Some(tail)) = (self.heads.get(id.index()), self.tails.get(id.index())) else {
@@ -87,15 +87,15 @@ impl Encoder for KairosdbJsonEncoder {
             if at != self.at {
                 (self.at, self.time) = (at, time(at));
             }
-            self.page.make_room(out);
-            self.page.piece(if is_first { &OPENING } else { &COMMA });
+            self.buffer.make_room(out);
+            self.buffer.short_text(if is_first { &OPENING } else { &COMMA });
             is_first = false;
-            self.page.text(head, out);
-            self.page.piece(&self.time);
-            self.page.value_with_point(value);
-            self.page.text(tail, out);
+            self.buffer.text(head, out);
+            self.buffer.short_text(&self.time);
+            self.buffer.value_with_point(value);
+            self.buffer.text(tail, out);
         }
-        self.page.flush(out);
+        self.buffer.flush(out);
         if !is_first {
             out.push(b']');
         }

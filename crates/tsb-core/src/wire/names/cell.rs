@@ -1,7 +1,7 @@
 //! A name with its terminator, in one cache line.
 
-use crate::wire::lanes::{Lane, same16};
-use crate::wire::number::{Window, lane};
+use crate::wire::number::{Window, bytes16};
+use crate::wire::simd::{Bytes16, same16};
 
 /// Number of bytes of a name, terminator included, that are stored in the cell itself.
 pub(crate) const INLINE: usize = 54;
@@ -63,7 +63,7 @@ impl Cell {
                     & self.same(window, length - 32)
                     & self.same(window, length - 16)
             }
-            length @ 0..16 => same16(self.lane(0), lane(window, 0), length),
+            length @ 0..16 => same16(self.bytes16(0), bytes16(window, 0), length),
             length => self.begins_long(window, length, rests),
         }
     }
@@ -92,16 +92,16 @@ impl Cell {
 
     #[inline(always)]
     fn agrees(&self, name: &[u8], at: usize) -> bool {
-        name.get(at..).and_then(<[u8]>::first_chunk) == Some(self.lane(at))
+        name.get(at..).and_then(<[u8]>::first_chunk) == Some(self.bytes16(at))
     }
 
     #[inline(always)]
     fn same(&self, window: &Window, at: usize) -> bool {
-        self.lane(at) == lane(window, at)
+        self.bytes16(at) == bytes16(window, at)
     }
 
     #[inline(always)]
-    fn lane(&self, at: usize) -> &Lane {
+    fn bytes16(&self, at: usize) -> &Bytes16 {
         self.text[at..].first_chunk().unwrap_or(&[0; 16])
     }
 

@@ -1,6 +1,6 @@
 //! Parses numbers.
 
-use crate::wire::lanes::{Lane, digit_run, find_byte, join16};
+use crate::wire::simd::{Bytes16, digit_run, find_byte, join16};
 
 /// Number of bytes that a decoder examines at once: a name, a value and a timestamp of usual
 /// length, so that one bounds check covers a whole record.
@@ -62,7 +62,7 @@ pub(crate) fn window_or_copy<'a>(bytes: &'a [u8], at: usize, copy: &'a mut Windo
 
 /// Sixteen bytes of a window. `at` is at most `WINDOW - 16`.
 #[inline(always)]
-pub(crate) fn lane(window: &Window, at: usize) -> &Lane {
+pub(crate) fn bytes16(window: &Window, at: usize) -> &Bytes16 {
     // The check cannot fail for the callers; without `unwrap_or`, the compiler would emit a panic.
     window[at..].first_chunk().unwrap_or(&[0; 16])
 }
@@ -71,7 +71,7 @@ pub(crate) fn lane(window: &Window, at: usize) -> &Lane {
 #[inline(always)]
 pub(crate) fn find_from(window: &Window, mut at: usize, byte: u8) -> Option<usize> {
     while at + 16 <= WINDOW {
-        let found = find_byte(lane(window, at), byte);
+        let found = find_byte(bytes16(window, at), byte);
         if found < 16 {
             return Some(at + found);
         }
@@ -103,7 +103,7 @@ pub(crate) fn read_decimal(window: &Window, start: usize) -> Option<Decimal> {
 
 #[inline(always)]
 fn read_unsigned(window: &Window, start: usize) -> Option<Decimal> {
-    let count = digit_run(lane(window, start));
+    let count = digit_run(bytes16(window, start));
     if count.wrapping_sub(1) >= 15 {
         return None;
     }
@@ -113,7 +113,7 @@ fn read_unsigned(window: &Window, start: usize) -> Option<Decimal> {
         let value = integer as i64 as f64;
         return Some(Decimal { value, end: point });
     }
-    let decimals = digit_run(lane(window, point + 1));
+    let decimals = digit_run(bytes16(window, point + 1));
     if decimals.wrapping_sub(1) >= 15 {
         return None;
     }
@@ -133,7 +133,7 @@ fn read_unsigned(window: &Window, start: usize) -> Option<Decimal> {
 #[inline(always)]
 fn join(window: &Window, end: usize, count: usize) -> u64 {
     if end >= 16 {
-        return join16(lane(window, end - 16), count);
+        return join16(bytes16(window, end - 16), count);
     }
     let mut digits = [0; 16];
     digits[16 - end..].copy_from_slice(&window[..end]);

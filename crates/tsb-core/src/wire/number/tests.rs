@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::write::MAX_PLAIN;
+use super::write::MAX_FAST_INTEGER;
 use super::*;
 
 fn text_of(value: f64) -> String {
@@ -76,10 +76,10 @@ fn whole_numbers_of_every_length_are_written() {
 #[test]
 fn a_plain_integer_is_written_from_its_first_digit_on() {
     let mut value = 1_u64;
-    while value < MAX_PLAIN {
+    while value < MAX_FAST_INTEGER {
         for number in [value - 1, value, value + 1] {
             let mut line = [b'x'; 40];
-            let end = Plain::of(number as f64).unwrap().put(&mut line, 12);
+            let end = IntegerDigits::of(number as f64).unwrap().put(&mut line, 12);
             assert_eq!(&line[12..end], number.to_string().as_bytes());
         }
         value *= 3;
@@ -88,14 +88,14 @@ fn a_plain_integer_is_written_from_its_first_digit_on() {
         -0.0,
         -1.0,
         0.5,
-        MAX_PLAIN as f64,
+        MAX_FAST_INTEGER as f64,
         f64::NAN,
         f64::INFINITY,
         1e300,
         -1e300,
         5e-324,
     ] {
-        assert!(Plain::of(other).is_none(), "{other}");
+        assert!(IntegerDigits::of(other).is_none(), "{other}");
     }
 }
 

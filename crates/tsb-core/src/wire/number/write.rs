@@ -10,11 +10,11 @@ pub const MAX_TEXT: usize = 24;
 const ROUND: f64 = 4_503_599_627_370_496.0;
 
 /// Exclusive bound of the integers on the fast path: ten digits.
-pub(crate) const MAX_PLAIN: u64 = 10_000_000_000;
+pub(crate) const MAX_FAST_INTEGER: u64 = 10_000_000_000;
 
-/// The digits of an integer in [0, `MAX_PLAIN`), ready to be stored.
+/// The digits of an integer in [0, `MAX_FAST_INTEGER`), ready to be stored.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plain {
+pub(crate) struct IntegerDigits {
     /// The last eight digits, as text.
     low: u64,
     /// The two digits before them, as text.
@@ -23,7 +23,7 @@ pub(crate) struct Plain {
     length: u16,
 }
 
-impl Plain {
+impl IntegerDigits {
     /// The fast path of the encoders.
     #[inline(always)]
     pub(crate) fn of(value: f64) -> Option<Self> {
@@ -70,10 +70,10 @@ impl Plain {
 /// A value with one or two decimals, below 10^10: its integer part, and the rest as text with its
 /// length.
 #[inline]
-pub(crate) fn cents(value: f64) -> Option<(Plain, [u8; 4], usize)> {
+pub(crate) fn cents(value: f64) -> Option<(IntegerDigits, [u8; 4], usize)> {
     let cents = value * 100.0 + ROUND;
     let integer = cents.to_bits().wrapping_sub(ROUND.to_bits());
-    if integer >= 100 * MAX_PLAIN || (cents - ROUND) / 100.0 != value || value.is_sign_negative() {
+    if integer >= 100 * MAX_FAST_INTEGER || (cents - ROUND) / 100.0 != value || value.is_sign_negative() {
         return None;
     }
     let (tenth, hundredth) = ((integer / 10 % 10) as u8, (integer % 10) as u8);
@@ -83,17 +83,17 @@ pub(crate) fn cents(value: f64) -> Option<(Plain, [u8; 4], usize)> {
         (_, 0) => 2,
         _ => 3,
     };
-    Some((Plain::of_integer(integer / 100), text, length))
+    Some((IntegerDigits::of_integer(integer / 100), text, length))
 }
 
-/// The value as an integer in [0, `MAX_PLAIN`), if it is one (and not -0).
+/// The value as an integer in [0, `MAX_FAST_INTEGER`), if it is one (and not -0).
 #[inline(always)]
 fn plain(value: f64) -> Option<u64> {
     let rounded = value + ROUND;
     // Negative, non-finite or too large numbers end outside the range.
     let integer = rounded.to_bits().wrapping_sub(ROUND.to_bits());
     let same = (rounded - ROUND).to_bits() == value.to_bits();
-    (same && integer < MAX_PLAIN).then_some(integer)
+    (same && integer < MAX_FAST_INTEGER).then_some(integer)
 }
 
 /// Writes the shortest decimal that reads back to the same bits, and returns its length. NaN is

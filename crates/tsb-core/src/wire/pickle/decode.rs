@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::MAX_PICKLE;
+use super::fast_path::{Element, Elements};
 use super::reader::{Object, Reader};
-use super::usual::{Element, Elements};
 use crate::bytes::{cut, cut_slice};
 use crate::time::{Clock, SECOND_NS, Timestamp};
 use crate::wire::graphite::series_key;
-use crate::wire::known::{Known, LONGEST_NAME};
+use crate::wire::name_lookup::{LONGEST_NAME, NameLookup};
 use crate::wire::number::parse_f64;
 use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
@@ -18,7 +18,7 @@ use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 /// incomplete frame: at most [`MAX_PICKLE`], and no more than were received.
 #[derive(Debug)]
 pub struct PickleDecoder {
-    known: Known,
+    lookup: NameLookup,
     clock: Arc<dyn Clock>,
     /// The beginning of an incomplete frame, with its length.
     frame: Vec<u8>,
@@ -33,7 +33,7 @@ impl PickleDecoder {
     /// A decoder for one connection. The clock gives the time for timestamp -1, which means "now".
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            known: Known::new(&*clock),
+            lookup: NameLookup::new(&*clock),
             clock,
             frame: Vec::new(),
         }
@@ -42,14 +42,14 @@ impl PickleDecoder {
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.known.within(room, 0);
+        self.lookup.within(room, 0);
         self
     }
 
     /// Decodes one pickle, without its length.
     fn pickle(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
         if let Some(elements) = Elements::of(bytes) {
-            return self.usual(elements, sink);
+            return self.common_elements(elements, sink);
         }
         let Some((reader, top)) = Reader::load(bytes) else {
             let what = "invalid pickle";
@@ -67,9 +67,9 @@ impl PickleDecoder {
     }
 
     /// Decodes the elements of a pickle in the common form.
-    fn usual(&mut self, mut elements: Elements<'_>, sink: &mut dyn Sink) {
+    fn common_elements(&mut self, mut elements: Elements<'_>, sink: &mut dyn Sink) {
         loop {
-            if self.known.is_blind() {
+            if self.lookup.is_blind() {
                 self.look_ahead(elements.clone());
             }
             let Some(element) = elements.next() else { break };
@@ -83,11 +83,11 @@ impl PickleDecoder {
     #[inline(never)]
     fn look_ahead(&mut self, elements: Elements<'_>) {
         for element in elements {
-            if !self.known.announce(element.name) {
+            if !self.lookup.announce(element.name) {
                 break;
             }
         }
-        self.known.announced();
+        self.lookup.announced();
     }
 
     fn element(&mut self, reader: &Reader<'_>, element: u32, sink: &mut dyn Sink) -> Result<(), &'static str> {
@@ -122,8 +122,8 @@ impl PickleDecoder {
             let name = std::str::from_utf8(name).map_err(|_| "a name is not UTF-8")?;
             Ok(series_key(name))
         };
-        let (_, id) = self.known.entry(name, key, sink)?;
-        self.known.push(id, Timestamp::from_secs(seconds), value, sink);
+        let (_, id) = self.lookup.entry(name, key, sink)?;
+        self.lookup.push(id, Timestamp::from_secs(seconds), value, sink);
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl Decoder for PickleDecoder {
             self.frame.extend_from_slice(&rest[at..]);
             Ok(bytes.len())
         });
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         result.map_err(|what| {
             sink.malformed(&Malformed { what, bytes });
             Fatal { what }

@@ -5,8 +5,8 @@ use crate::batch::Batch;
 use crate::series::{Catalog, SeriesId};
 use crate::time::Timestamp;
 use crate::wire::graphite::wire_name;
-use crate::wire::page::Texts;
-use crate::wire::{Encoder, Protocol, Uncarried};
+use crate::wire::output_buffer::TextTable;
+use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// Turns batches into frames of at most [`SAMPLES`] samples.
 ///
@@ -16,7 +16,7 @@ use crate::wire::{Encoder, Protocol, Uncarried};
 #[derive(Debug)]
 pub struct PickleEncoder {
     /// `X`, the length of the name, the name.
-    names: Texts,
+    names: TextTable,
     skipped: u64,
 }
 
@@ -25,10 +25,10 @@ impl PickleEncoder {
     ///
     /// # Errors
     /// The first series that this wire cannot carry, and why.
-    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
-        let mut names = Texts::new();
+    pub fn new(catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
+        let mut names = TextTable::new();
         for key in catalog.keys() {
-            let refuse = |why| Uncarried::new(Protocol::Pickle, key, why);
+            let refuse = |why| UnsupportedSeries::new(Protocol::Pickle, key, why);
             let name = wire_name(key).map_err(refuse)?;
             let length = (name.len() as u32).to_le_bytes();
             let text = [b"X".as_slice(), &length, name.as_bytes()].concat();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::line::{self, Line, Put};
-use super::{Dialect, MAX_LINE, usual};
+use super::line::{self, Put, PutLine};
+use super::{Dialect, MAX_LINE, fast_path};
 use crate::time::Clock;
-use crate::wire::known::Known;
+use crate::wire::cached_timestamp::CachedTimestamp;
+use crate::wire::name_lookup::NameLookup;
 use crate::wire::number::{WINDOW, window_or_copy};
-use crate::wire::stamp::Stamp;
 use crate::wire::{Decoder, Fatal, Malformed, Next, Peer, Room, Sequence, Sink};
 
 const TOO_LONG: &str = "a line is longer than 1024 bytes";
@@ -23,9 +23,9 @@ pub(super) const MAX_ANSWERS: usize = 64 << 10;
 #[derive(Debug)]
 pub struct PutDecoder {
     dialect: Dialect,
-    known: Known,
+    lookup: NameLookup,
     /// The time of a line, and the space on either side.
-    stamp: Stamp,
+    stamp: CachedTimestamp,
     /// Metric and tags of a line, as the lookup key.
     name: Vec<u8>,
     /// Whether the rest of an overlong line is still to be skipped.
@@ -41,8 +41,8 @@ impl PutDecoder {
     pub fn new(dialect: Dialect, clock: &Arc<dyn Clock>) -> Self {
         Self {
             dialect,
-            known: Known::new(&**clock),
-            stamp: Stamp::new(),
+            lookup: NameLookup::new(&**clock),
+            stamp: CachedTimestamp::new(),
             name: Vec::new(),
             is_skipping: false,
             answers: Vec::new(),
@@ -53,7 +53,7 @@ impl PutDecoder {
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.known.within(room, 0);
+        self.lookup.within(room, 0);
         self
     }
 
@@ -65,8 +65,8 @@ impl PutDecoder {
             Err(TOO_LONG)
         } else {
             match line::read(bytes, self.dialect) {
-                Ok(Line::Put(put)) => self.take(put, sink),
-                Ok(Line::Other) => {
+                Ok(PutLine::Put(put)) => self.take(put, sink),
+                Ok(PutLine::Other) => {
                     self.say(line::told(bytes, self.dialect));
                     self.is_over |= self.dialect == Dialect::Opentsdb && bytes.starts_with(b"exit");
                     Ok(())
@@ -92,8 +92,8 @@ impl PutDecoder {
         set_name(&mut self.name, put.metric, put.tags);
         let dialect = self.dialect;
         let key = || line::key(put.metric, put.tags, dialect).map_err(|problem| problem.what);
-        let (_, id) = self.known.entry(&self.name, key, sink)?;
-        self.known.push(id, put.at, put.value, sink);
+        let (_, id) = self.lookup.entry(&self.name, key, sink)?;
+        self.lookup.push(id, put.at, put.value, sink);
         if id.is_err() {
             self.say_unknown(put.metric);
         }
@@ -110,21 +110,21 @@ impl PutDecoder {
 
     /// Decodes lines of the common form from `at` on, as long as their names are known; returns
     /// the start of the next line.
-    fn usual(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
+    fn common_lines(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
         let mut copy = [0; WINDOW];
         while let Some(window) = window_or_copy(bytes, at, &mut copy) {
-            if self.known.is_blind() {
+            if self.lookup.is_blind() {
                 self.look_ahead(bytes, at);
             }
-            let Some(line) = usual::read(window, self.dialect, &mut self.stamp) else {
+            let Some(line) = fast_path::read(window, self.dialect, &mut self.stamp) else {
                 break;
             };
             set_name(&mut self.name, &window[line.metric.clone()], &window[line.tags]);
-            let Some(entry) = self.known.find(&self.name) else {
+            let Some(entry) = self.lookup.find(&self.name) else {
                 break;
             };
-            let id = self.known.id(entry);
-            self.known.push(id, line.at, line.value, sink);
+            let id = self.lookup.id(entry);
+            self.lookup.push(id, line.at, line.value, sink);
             if id.is_err() {
                 self.say_unknown(&window[line.metric]);
             }
@@ -138,15 +138,15 @@ impl PutDecoder {
     fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
         let mut copy = [0; WINDOW];
         while let Some(window) = window_or_copy(bytes, at, &mut copy)
-            && let Some(line) = usual::read(window, self.dialect, &mut self.stamp)
+            && let Some(line) = fast_path::read(window, self.dialect, &mut self.stamp)
         {
             set_name(&mut self.name, &window[line.metric], &window[line.tags]);
-            if !self.known.announce(&self.name) {
+            if !self.lookup.announce(&self.name) {
                 break;
             }
             at += line.next;
         }
-        self.known.announced();
+        self.lookup.announced();
     }
 }
 
@@ -163,7 +163,7 @@ impl Decoder for PutDecoder {
         let mut at = 0;
         while !self.is_over {
             if !self.is_skipping {
-                at = self.usual(bytes, at, sink);
+                at = self.common_lines(bytes, at, sink);
             }
             let Some(length) = memchr::memchr(b'\n', &bytes[at..]) else {
                 break;
@@ -185,7 +185,7 @@ impl Decoder for PutDecoder {
             self.is_skipping = true;
             at = bytes.len();
         }
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         Ok(at)
     }
 

@@ -5,8 +5,8 @@ use crate::batch::Batch;
 use crate::series::Catalog;
 use crate::time::{SECOND_NS, Timestamp};
 use crate::wire::number::push_i64;
-use crate::wire::page::{Page, Piece, Texts};
-use crate::wire::{Encoder, Uncarried};
+use crate::wire::output_buffer::{OutputBuffer, ShortText, TextTable};
+use crate::wire::{Encoder, UnsupportedSeries};
 
 const MILLI_NS: i64 = 1_000_000;
 
@@ -21,13 +21,13 @@ const MILLI_NS: i64 = 1_000_000;
 pub struct PutEncoder {
     dialect: Dialect,
     /// `put metric `
-    heads: Texts,
+    heads: TextTable,
     /// The tags, each preceded by a space, and a line feed.
-    tails: Texts,
+    tails: TextTable,
     at: Timestamp,
     /// The time and a space; empty if the time cannot be carried.
-    time: Piece,
-    page: Page,
+    time: ShortText,
+    buffer: OutputBuffer,
     skipped: u64,
 }
 
@@ -36,10 +36,10 @@ impl PutEncoder {
     ///
     /// # Errors
     /// The first series that this wire cannot carry, and why.
-    pub fn new(dialect: Dialect, catalog: &Catalog) -> Result<Self, Uncarried> {
-        let (mut heads, mut tails) = (Texts::new(), Texts::new());
+    pub fn new(dialect: Dialect, catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
+        let (mut heads, mut tails) = (TextTable::new(), TextTable::new());
         for key in catalog.keys() {
-            let refuse = |why| Uncarried::new(dialect.protocol(), key, why);
+            let refuse = |why| UnsupportedSeries::new(dialect.protocol(), key, why);
             let (metric, tags) = wire_name(dialect, key).map_err(refuse)?;
             let pushed = heads.push(format!("put {metric} ").as_bytes());
             let pushed = pushed.and_then(|()| tails.push(format!("{tags}\n").as_bytes()));
@@ -52,7 +52,7 @@ impl PutEncoder {
             tails,
             at,
             time: time(dialect, at),
-            page: Page::new(),
+            buffer: OutputBuffer::new(),
             skipped: 0,
         })
     }
@@ -65,16 +65,16 @@ impl PutEncoder {
         if self.time.length() == 0 || !value.is_finite() {
             return false;
         }
-        self.page.text(head, out);
-        self.page.piece(&self.time);
-        self.page.value_with_point(value);
-        self.page.text(tail, out);
+        self.buffer.text(head, out);
+        self.buffer.short_text(&self.time);
+        self.buffer.value_with_point(value);
+        self.buffer.text(tail, out);
         true
     }
 }
 
 /// A time and a space in the receiver's format; empty if it cannot be carried.
-fn time(dialect: Dialect, at: Timestamp) -> Piece {
+fn time(dialect: Dialect, at: Timestamp) -> ShortText {
     let millis = at.0.div_euclid(MILLI_NS);
     let is_whole = at.0.rem_euclid(SECOND_NS as i64) == 0;
     let (seconds, milliseconds) = match dialect {
@@ -86,12 +86,12 @@ fn time(dialect: Dialect, at: Timestamp) -> Piece {
     } else if milliseconds.contains(&millis) {
         millis
     } else {
-        return Piece::EMPTY;
+        return ShortText::EMPTY;
     };
     let mut text = Vec::new();
     push_i64(number, &mut text);
     text.push(b' ');
-    Piece::new(&text).unwrap_or(Piece::EMPTY)
+    ShortText::new(&text).unwrap_or(ShortText::EMPTY)
 }
 
 impl Encoder for PutEncoder {
@@ -104,7 +104,7 @@ impl Encoder for PutEncoder {
                 self.skipped += 1;
             }
         }
-        self.page.flush(out);
+        self.buffer.flush(out);
     }
 
     fn skipped(&self) -> u64 {

@@ -13,7 +13,7 @@ const OPENTSDB_MILLIS: std::ops::RangeInclusive<i64> = 1_000_000_000_000..=9_999
 
 /// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Line<'a> {
+pub(super) enum PutLine<'a> {
     /// A sample.
     Put(Put<'a>),
     /// A command other than `put`.
@@ -32,13 +32,13 @@ pub(super) struct Put<'a> {
 
 /// Why a line is not a sample: a fixed sentence, and OpenTSDB's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct PutProblem {
     pub(super) what: &'static str,
     /// Without its line feed; empty if OpenTSDB sends no reply.
     pub(super) reply: String,
 }
 
-impl Problem {
+impl PutProblem {
     fn argument(what: &'static str, detail: impl Into<String>) -> Self {
         let reply = format!("put: illegal argument: {}", detail.into());
         Self { what, reply }
@@ -60,8 +60,8 @@ impl Problem {
 pub fn reply(line: &[u8]) -> Option<String> {
     let parsed = read(line, Dialect::Opentsdb);
     let checked = parsed.and_then(|line| match line {
-        Line::Put(put) => key(put.metric, put.tags, Dialect::Opentsdb).map(|_| ()),
-        Line::Other => Ok(()),
+        PutLine::Put(put) => key(put.metric, put.tags, Dialect::Opentsdb).map(|_| ()),
+        PutLine::Other => Ok(()),
     });
     let problem = checked.err()?;
     (!problem.reply.is_empty()).then(|| format!("{}\n", problem.reply))
@@ -90,7 +90,7 @@ pub(super) fn told(line: &[u8], dialect: Dialect) -> Option<&'static str> {
 }
 
 /// Parses everything except the names, which [`key`] parses.
-pub(super) fn read(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
+pub(super) fn read(line: &[u8], dialect: Dialect) -> Result<PutLine<'_>, PutProblem> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let Some(rest) = line.strip_prefix(b"put ") else {
         return command(line, dialect);
@@ -105,11 +105,11 @@ pub(super) fn read(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
         return Err(too_few(words_of(rest)));
     }
     if metric.is_empty() {
-        return Err(Problem::argument("the metric is empty", "empty metric name"));
+        return Err(PutProblem::argument("the metric is empty", "empty metric name"));
     }
     let at = time_of(&time, dialect)?;
     if value.is_empty() {
-        return Err(Problem::argument("the value is empty", "empty value"));
+        return Err(PutProblem::argument("the value is empty", "empty value"));
     }
     let behind = metric.len() + time.len() + value.len() + 2;
     let tags = rest.get(behind..).unwrap_or_default();
@@ -117,7 +117,7 @@ pub(super) fn read(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
         Dialect::Opentsdb => opentsdb_value(&value)?,
         Dialect::Kairosdb => kairosdb_value(&value)?,
     };
-    Ok(Line::Put(Put {
+    Ok(PutLine::Put(Put {
         metric,
         tags,
         at,
@@ -129,12 +129,12 @@ fn words_of(rest: &[u8]) -> usize {
     rest.split(|byte| *byte == b' ').count()
 }
 
-fn too_few(words: usize) -> Problem {
+fn too_few(words: usize) -> PutProblem {
     let detail = format!("not enough arguments (need least 4, got {words})");
-    Problem::argument("a line has too few words", detail)
+    PutProblem::argument("a line has too few words", detail)
 }
 
-fn command(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
+fn command(line: &[u8], dialect: Dialect) -> Result<PutLine<'_>, PutProblem> {
     let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
     let known: &[&[u8]] = match dialect {
         Dialect::Opentsdb => &[b"version", b"help", b"stats", b"dropcaches", b"exit"],
@@ -144,10 +144,10 @@ fn command(line: &[u8], dialect: Dialect) -> Result<Line<'_>, Problem> {
         return Err(too_few(0));
     }
     if known.contains(&word) {
-        return Ok(Line::Other);
+        return Ok(PutLine::Other);
     }
     let word = String::from_utf8_lossy(word);
-    Err(Problem {
+    Err(PutProblem {
         what: "a command is unknown",
         reply: format!("unknown command: {word}.  Try `help'."),
     })
@@ -172,18 +172,18 @@ fn long(text: &str) -> Result<i64, String> {
 }
 
 /// The time that a text represents.
-pub(super) fn time_of(text: &str, dialect: Dialect) -> Result<Timestamp, Problem> {
+pub(super) fn time_of(text: &str, dialect: Dialect) -> Result<Timestamp, PutProblem> {
     match dialect {
         Dialect::Opentsdb => opentsdb_time(text),
         Dialect::Kairosdb => kairosdb_time(text),
     }
 }
 
-fn opentsdb_time(text: &str) -> Result<Timestamp, Problem> {
+fn opentsdb_time(text: &str) -> Result<Timestamp, PutProblem> {
     const WHAT: &str = "the timestamp is not a number";
     let plain = text.replace('.', "");
-    let number = long(&plain).map_err(|detail| Problem::number(WHAT, detail))?;
-    let out_of_range = || Problem::argument("the timestamp is out of range", format!("invalid timestamp: {number}"));
+    let number = long(&plain).map_err(|detail| PutProblem::number(WHAT, detail))?;
+    let out_of_range = || PutProblem::argument("the timestamp is out of range", format!("invalid timestamp: {number}"));
     match number {
         ..=0 => Err(out_of_range()),
         1..=0xffff_ffff => Ok(Timestamp::from_secs(number)),
@@ -192,16 +192,16 @@ fn opentsdb_time(text: &str) -> Result<Timestamp, Problem> {
     }
 }
 
-fn kairosdb_time(text: &str) -> Result<Timestamp, Problem> {
+fn kairosdb_time(text: &str) -> Result<Timestamp, PutProblem> {
     let number: i64 = text
         .parse()
-        .map_err(|_| Problem::silent("the timestamp is not a number"))?;
+        .map_err(|_| PutProblem::silent("the timestamp is not a number"))?;
     let unit = if number < KAIROSDB_SECONDS {
         1_000_000_000
     } else {
         1_000_000
     };
-    checked(number, unit).ok_or_else(|| Problem::silent("the timestamp is out of range"))
+    checked(number, unit).ok_or_else(|| PutProblem::silent("the timestamp is out of range"))
 }
 
 fn checked(number: i64, unit: i64) -> Option<Timestamp> {
@@ -210,35 +210,35 @@ fn checked(number: i64, unit: i64) -> Option<Timestamp> {
 
 const VALUE: &str = "the value is not a number";
 
-fn opentsdb_value(text: &str) -> Result<f64, Problem> {
+fn opentsdb_value(text: &str) -> Result<f64, PutProblem> {
     if !text.contains(['.', 'e', 'E']) {
-        let integer = long(text).map_err(|detail| Problem::number(VALUE, detail))?;
+        let integer = long(text).map_err(|detail| PutProblem::number(VALUE, detail))?;
         return exact(integer);
     }
     let value = parse_f64(text.as_bytes()).filter(|value| value.is_finite());
-    value.ok_or_else(|| Problem::number(VALUE, format!("For input string: \"{text}\"")))
+    value.ok_or_else(|| PutProblem::number(VALUE, format!("For input string: \"{text}\"")))
 }
 
-fn kairosdb_value(text: &str) -> Result<f64, Problem> {
+fn kairosdb_value(text: &str) -> Result<f64, PutProblem> {
     if !text.contains('.') {
-        let integer = text.parse().map_err(|_| Problem::silent(VALUE))?;
+        let integer = text.parse().map_err(|_| PutProblem::silent(VALUE))?;
         return exact(integer);
     }
     let value = parse_f64(text.as_bytes()).filter(|value| value.is_finite());
-    value.ok_or_else(|| Problem::silent(VALUE))
+    value.ok_or_else(|| PutProblem::silent(VALUE))
 }
 
 /// An integer as an f64, if exact.
-fn exact(integer: i64) -> Result<f64, Problem> {
+fn exact(integer: i64) -> Result<f64, PutProblem> {
     let value = integer as f64;
     if value as i64 == integer && integer != i64::MAX {
         return Ok(value);
     }
-    Err(Problem::silent("an integer that no f64 holds is no value here"))
+    Err(PutProblem::silent("an integer that no f64 holds is no value here"))
 }
 
 /// The series of a metric and its tags, each tag preceded by a space.
-pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<SeriesKey, Problem> {
+pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<SeriesKey, PutProblem> {
     let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
     for word in tags.split(|byte| *byte == b' ').skip(1) {
         if word.is_empty() && dialect == Dialect::Opentsdb {
@@ -248,7 +248,7 @@ pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<Series
         let mut halves = word.split(|byte| *byte == b'=');
         let pair = (halves.next(), halves.next(), halves.next());
         let (Some(name @ [_, ..]), Some(value @ [_, ..]), None) = pair else {
-            return Err(Problem::argument(
+            return Err(PutProblem::argument(
                 "a tag is not name=value",
                 format!("invalid tag: {}", text()),
             ));
@@ -258,7 +258,7 @@ pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<Series
                 pairs.retain(|(known, _)| *known != name);
             }
             Some(_) => {
-                return Err(Problem::argument(
+                return Err(PutProblem::argument(
                     "a tag occurs twice",
                     format!("duplicate tag: {}", text()),
                 ));
@@ -268,25 +268,28 @@ pub(super) fn key(metric: &[u8], tags: &[u8], dialect: Dialect) -> Result<Series
         pairs.push((name, value));
     }
     if pairs.is_empty() && dialect == Dialect::Opentsdb {
-        return Err(Problem::argument("a line has no tag", "Need at least one tag"));
+        return Err(PutProblem::argument("a line has no tag", "Need at least one tag"));
     }
     if pairs.len() > dialect.max_tags() {
         let detail = format!("Too many tags: {} maximum allowed: 8", pairs.len());
-        return Err(Problem::argument("a line has more than eight tags", detail));
+        return Err(PutProblem::argument("a line has more than eight tags", detail));
     }
     let metric = name("metric name", metric)?;
     let tags = pairs
         .iter()
         .map(|(tag, value)| Ok((name("tag name", tag)?, name("tag value", value)?)));
-    Ok(series_key(metric, &tags.collect::<Result<Vec<_>, Problem>>()?))
+    Ok(series_key(metric, &tags.collect::<Result<Vec<_>, PutProblem>>()?))
 }
 
 /// A name that consists of allowed characters.
-fn name<'a>(what: &str, text: &'a [u8]) -> Result<&'a str, Problem> {
+fn name<'a>(what: &str, text: &'a [u8]) -> Result<&'a str, PutProblem> {
     let shown = String::from_utf8_lossy(text);
     if let Some(odd) = shown.chars().find(|c| !u8::try_from(*c).is_ok_and(is_allowed)) {
         let detail = format!("Invalid {what} (\"{shown}\"): illegal character: {odd}");
-        return Err(Problem::argument("a name has a character that is not allowed", detail));
+        return Err(PutProblem::argument(
+            "a name has a character that is not allowed",
+            detail,
+        ));
     }
     Ok(std::str::from_utf8(text).unwrap_or_default())
 }

@@ -425,7 +425,7 @@ fn opentsdb_says_which_good_samples_are_not_kept() {
             limit: 1,
             ..Heap::default()
         };
-        // The second time they are known, and read the usual way.
+        // The second time they are known, and read on the fast path.
         for _ in 0..2 {
             decoder.decode(b"put m 60 1 a=b\nput n 60 2 a=b\n", &mut heap).unwrap();
             let (mut out, rejected) = (Vec::new(), 2);

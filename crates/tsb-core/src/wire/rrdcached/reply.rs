@@ -102,7 +102,7 @@ pub fn scientific(into: &mut String, value: f64, decimals: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
+    use super::super::StatusLine;
     use super::*;
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
             let mut text = String::new();
             reply.put(&mut text);
             assert_eq!(text, format!("{line}\n"));
-            assert_eq!(Status::parse(line).unwrap().code, code);
+            assert_eq!(StatusLine::parse(line).unwrap().code, code);
         };
         check(Reply::Enqueued(2), 0, "0 errors, enqueued 2 value(s).");
         check(Reply::Flushed("/a.rrd"), 0, "0 Successfully flushed /a.rrd.");

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Kind, is_kept, number, series_key};
+use super::{MetricType, is_kept, number, series_key};
 use crate::series::SeriesId;
 use crate::time::Clock;
-use crate::wire::known::Known;
+use crate::wire::name_lookup::NameLookup;
 use crate::wire::number::{WINDOW, Window, find_from, read_decimal, window_or_copy};
 use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended};
 
@@ -14,7 +14,7 @@ use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequ
 /// Of several gauge values in one line the last counts; every counter and timer value is a sample.
 #[derive(Debug)]
 pub struct StatsdDecoder {
-    known: Known,
+    lookup: NameLookup,
     clock: Arc<dyn Clock>,
     /// The last value of each gauge, by its entry.
     gauges: Vec<f64>,
@@ -24,8 +24,8 @@ pub struct StatsdDecoder {
 
 /// A parsed value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Said {
-    kind: Kind,
+struct ParsedValue {
+    kind: MetricType,
     value: f64,
     /// Whether it is added to the gauge.
     is_relative: bool,
@@ -35,7 +35,7 @@ impl StatsdDecoder {
     /// A decoder for one connection or sender. The clock gives the samples' time of arrival.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            known: Known::new(&*clock),
+            lookup: NameLookup::new(&*clock),
             clock,
             gauges: Vec::new(),
             name: Vec::new(),
@@ -45,7 +45,7 @@ impl StatsdDecoder {
     /// Charges the memory of names to the budget that all connections of a listener share.
     #[must_use]
     pub fn within(mut self, room: &Room) -> Self {
-        self.known.within(room, size_of::<f64>());
+        self.lookup.within(room, size_of::<f64>());
         self
     }
 
@@ -63,11 +63,11 @@ impl StatsdDecoder {
         let now = self.clock.wall();
         let mut gauge = None;
         for part in parts {
-            let taken = read(part).and_then(|said| match said.kind {
-                Kind::Gauge => self.set_gauge(said, sink).map(|held| gauge = Some(held)),
+            let taken = read(part).and_then(|parsed| match parsed.kind {
+                MetricType::Gauge => self.set_gauge(parsed, sink).map(|held| gauge = Some(held)),
                 kind => {
                     let (_, id) = self.entry(kind, sink)?;
-                    self.known.push(id, now, said.value, sink);
+                    self.lookup.push(id, now, parsed.value, sink);
                     Ok(())
                 }
             });
@@ -76,25 +76,27 @@ impl StatsdDecoder {
             }
         }
         if let Some((id, value)) = gauge {
-            self.known.push(id, now, value, sink);
+            self.lookup.push(id, now, value, sink);
         }
     }
 
     /// Decodes gauges of the common form from `at` on, as long as they are known; returns the
     /// start of the next line. All get the current time.
-    fn usual(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
+    fn common_gauges(&mut self, bytes: &[u8], mut at: usize, sink: &mut dyn Sink) -> usize {
         let mut copy = [0; WINDOW];
         let mut now = None;
         while let Some(window) = window_or_copy(bytes, at, &mut copy) {
-            if self.known.is_blind() {
+            if self.lookup.is_blind() {
                 self.look_ahead(bytes, at);
             }
-            let Some((key, value, next)) = usual(window) else { break };
-            let Some(entry) = self.known.find(key) else { break };
+            let Some((key, value, next)) = common_gauge(window) else {
+                break;
+            };
+            let Some(entry) = self.lookup.find(key) else { break };
             let Some(gauge) = self.gauges.get_mut(entry) else { break };
             *gauge = value;
             let now = *now.get_or_insert_with(|| self.clock.wall());
-            self.known.push(self.known.id(entry), now, value, sink);
+            self.lookup.push(self.lookup.id(entry), now, value, sink);
             at += next;
         }
         at
@@ -105,12 +107,12 @@ impl StatsdDecoder {
     fn look_ahead(&mut self, bytes: &[u8], mut at: usize) {
         let mut copy = [0; WINDOW];
         while let Some(window) = window_or_copy(bytes, at, &mut copy)
-            && let Some((key, _, next)) = usual(window)
-            && self.known.announce(key)
+            && let Some((key, _, next)) = common_gauge(window)
+            && self.lookup.announce(key)
         {
             at += next;
         }
-        self.known.announced();
+        self.lookup.announced();
     }
 
     /// Sets the lookup key, cleaned like StatsD does.
@@ -129,11 +131,11 @@ impl StatsdDecoder {
         }
     }
 
-    fn entry(&mut self, kind: Kind, sink: &mut dyn Sink) -> Result<Entry, &'static str> {
+    fn entry(&mut self, kind: MetricType, sink: &mut dyn Sink) -> Result<Entry, &'static str> {
         // A gauge is looked up by its plain key; the byte that marks other types cannot occur in
         // one.
         let length = self.name.len();
-        if kind != Kind::Gauge {
+        if kind != MetricType::Gauge {
             self.name.push(kind as u8);
         }
         let text = &self.name[..length];
@@ -141,7 +143,7 @@ impl StatsdDecoder {
             let text = std::str::from_utf8(text).map_err(|_| "a name is not UTF-8")?;
             Ok(series_key(text, kind))
         };
-        let entry = self.known.entry(&self.name, key, sink);
+        let entry = self.lookup.entry(&self.name, key, sink);
         self.name.truncate(length);
         entry
     }
@@ -149,22 +151,22 @@ impl StatsdDecoder {
     /// Sets or changes a gauge; returns its id and its current value.
     fn set_gauge(
         &mut self,
-        said: Said,
+        parsed: ParsedValue,
         sink: &mut dyn Sink,
     ) -> Result<(Result<SeriesId, NotAdmitted>, f64), &'static str> {
-        let (entry, id) = self.entry(Kind::Gauge, sink)?;
+        let (entry, id) = self.entry(MetricType::Gauge, sink)?;
         let Some(entry) = entry else {
-            return Ok((id, said.value));
+            return Ok((id, parsed.value));
         };
         if entry >= self.gauges.len() {
             self.gauges.resize(entry + 1, 0.0);
         }
         let gauge = &mut self.gauges[entry];
         // An unset gauge counts as zero.
-        *gauge = if said.is_relative {
-            *gauge + said.value
+        *gauge = if parsed.is_relative {
+            *gauge + parsed.value
         } else {
-            said.value
+            parsed.value
         };
         Ok((id, *gauge))
     }
@@ -173,7 +175,7 @@ impl StatsdDecoder {
 type Entry = (Option<usize>, Result<SeriesId, NotAdmitted>);
 
 /// Parses one `value|type[|@rate][|#tags]`.
-fn read(part: &[u8]) -> Result<Said, &'static str> {
+fn read(part: &[u8]) -> Result<ParsedValue, &'static str> {
     let mut fields = part.split(|byte| *byte == b'|');
     let text = fields.next().unwrap_or_default();
     let kind = fields.next().ok_or("a line has no type")?;
@@ -192,22 +194,26 @@ fn read(part: &[u8]) -> Result<Said, &'static str> {
     }
     let value = number::parse(text).ok_or("a value is not a number")?;
     let kind = match kind {
-        b"g" => Kind::Gauge,
+        b"g" => MetricType::Gauge,
         b"ms" if value < 0.0 => return Err("a timer is negative"),
-        b"ms" => Kind::Timer,
-        _ => Kind::Counter,
+        b"ms" => MetricType::Timer,
+        _ => MetricType::Counter,
     };
-    Ok(Said {
+    Ok(ParsedValue {
         kind,
-        value: if kind == Kind::Counter { value / rate } else { value },
-        is_relative: kind == Kind::Gauge && matches!(text.first(), Some(b'+' | b'-')),
+        value: if kind == MetricType::Counter {
+            value / rate
+        } else {
+            value
+        },
+        is_relative: kind == MetricType::Gauge && matches!(text.first(), Some(b'+' | b'-')),
     })
 }
 
 /// The gauge at the beginning of a window, with an absolute value: its key, the value, and the
 /// start of the next line. `None` if the line needs the exact path.
 #[inline(always)]
-fn usual(window: &Window) -> Option<(&[u8], f64, usize)> {
+fn common_gauge(window: &Window) -> Option<(&[u8], f64, usize)> {
     const END: &[u8; 3] = b"|g\n";
     let colon = find_from(window, 0, b':')?;
     // A sign would make it a relative change.
@@ -221,7 +227,7 @@ impl Decoder for StatsdDecoder {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
         let mut at = 0;
         loop {
-            at = self.usual(bytes, at, sink);
+            at = self.common_gauges(bytes, at, sink);
             let feed = memchr::memchr(b'\n', &bytes[at..]);
             let Some(length) = feed.filter(|length| *length < MAX_RECORD) else {
                 break;
@@ -229,7 +235,7 @@ impl Decoder for StatsdDecoder {
             self.line(&bytes[at..at + length], sink);
             at += length + 1;
         }
-        self.known.flush(sink);
+        self.lookup.flush(sink);
         unended(bytes, at, sink)
     }
 
@@ -240,6 +246,6 @@ impl Decoder for StatsdDecoder {
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
         // The last line of a datagram may lack its line end.
         self.line(rest, sink);
-        self.known.flush(sink);
+        self.lookup.flush(sink);
     }
 }

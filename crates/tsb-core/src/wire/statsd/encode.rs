@@ -1,10 +1,10 @@
 //! Encodes samples to lines.
 
-use super::{Kind, wire_name};
+use super::{MetricType, wire_name};
 use crate::batch::Batch;
 use crate::series::Catalog;
-use crate::wire::page::{Page, Piece, Texts};
-use crate::wire::{Encoder, Protocol, Uncarried};
+use crate::wire::output_buffer::{OutputBuffer, ShortText, TextTable};
+use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// Turns batches into lines, without their timestamps.
 ///
@@ -14,9 +14,9 @@ use crate::wire::{Encoder, Protocol, Uncarried};
 #[derive(Debug)]
 pub struct StatsdEncoder {
     /// The key and a colon.
-    heads: Texts,
-    kinds: Vec<Kind>,
-    page: Page,
+    heads: TextTable,
+    kinds: Vec<MetricType>,
+    buffer: OutputBuffer,
     skipped: u64,
 }
 
@@ -25,10 +25,10 @@ impl StatsdEncoder {
     ///
     /// # Errors
     /// The first series that this wire cannot carry, and why.
-    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
-        let (mut heads, mut kinds) = (Texts::new(), Vec::with_capacity(catalog.len()));
+    pub fn new(catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
+        let (mut heads, mut kinds) = (TextTable::new(), Vec::with_capacity(catalog.len()));
         for key in catalog.keys() {
-            let refuse = |why| Uncarried::new(Protocol::Statsd, key, why);
+            let refuse = |why| UnsupportedSeries::new(Protocol::Statsd, key, why);
             let (wire, kind) = wire_name(key).map_err(refuse)?;
             let pushed = heads.push(format!("{wire}:").as_bytes());
             pushed.ok_or_else(|| refuse("the names together exceed 4 GiB"))?;
@@ -37,7 +37,7 @@ impl StatsdEncoder {
         Ok(Self {
             heads,
             kinds,
-            page: Page::new(),
+            buffer: OutputBuffer::new(),
             skipped: 0,
         })
     }
@@ -48,23 +48,23 @@ impl StatsdEncoder {
             return false;
         };
         let is_negative = value.is_sign_negative();
-        if !value.is_finite() || (is_negative && (value == 0.0 || kind == Kind::Timer)) {
+        if !value.is_finite() || (is_negative && (value == 0.0 || kind == MetricType::Timer)) {
             return false;
         }
-        self.page.text(head, out);
-        if is_negative && kind == Kind::Gauge {
-            self.page.piece(&ZERO);
+        self.buffer.text(head, out);
+        if is_negative && kind == MetricType::Gauge {
+            self.buffer.short_text(&ZERO);
         }
-        self.page.value(value);
-        self.page.piece(kind.end());
+        self.buffer.value(value);
+        self.buffer.short_text(kind.end());
         true
     }
 }
 
-impl Kind {
+impl MetricType {
     /// The end of a line.
-    fn end(self) -> &'static Piece {
-        static ENDS: [Piece; 3] = [Piece::of(b"|g\n"), Piece::of(b"|c\n"), Piece::of(b"|ms\n")];
+    fn end(self) -> &'static ShortText {
+        static ENDS: [ShortText; 3] = [ShortText::of(b"|g\n"), ShortText::of(b"|c\n"), ShortText::of(b"|ms\n")];
         match self {
             Self::Gauge => &ENDS[0],
             Self::Counter => &ENDS[1],
@@ -74,7 +74,7 @@ impl Kind {
 }
 
 /// Sets a gauge to zero before a signed value.
-const ZERO: Piece = Piece::of(b"0|g:");
+const ZERO: ShortText = ShortText::of(b"0|g:");
 
 impl Encoder for StatsdEncoder {
     fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
@@ -83,7 +83,7 @@ impl Encoder for StatsdEncoder {
                 self.skipped += 1;
             }
         }
-        self.page.flush(out);
+        self.buffer.flush(out);
     }
 
     fn skipped(&self) -> u64 {

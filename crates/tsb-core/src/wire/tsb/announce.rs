@@ -3,7 +3,7 @@
 use super::{MAX_KEY, MAX_SERIES};
 use crate::bytes::{cut, cut_slice};
 use crate::series::{Catalog, SeriesKey};
-use crate::wire::{Protocol, Uncarried};
+use crate::wire::{Protocol, UnsupportedSeries};
 
 /// Length of the fields before the keys of an announcement: the first id and the number of keys.
 pub(super) const PREFIX: usize = 8;
@@ -21,7 +21,7 @@ impl Keys {
     ///
     /// # Errors
     /// The first series that cannot be carried, and why.
-    pub(super) fn new(catalog: &Catalog, limit: usize) -> Result<Self, Uncarried> {
+    pub(super) fn new(catalog: &Catalog, limit: usize) -> Result<Self, UnsupportedSeries> {
         let (mut bytes, mut ends) = (Vec::new(), vec![0]);
         for (index, key) in catalog.keys().iter().enumerate() {
             let start = bytes.len();
@@ -35,7 +35,7 @@ impl Keys {
                 fits.then_some(())
                     .ok_or("its announcement does not fit into a datagram")
             });
-            pushed.map_err(|why| Uncarried::new(Protocol::Tsb, key, why))?;
+            pushed.map_err(|why| UnsupportedSeries::new(Protocol::Tsb, key, why))?;
             ends.push(bytes.len());
         }
         Ok(Self { bytes, ends })

@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::frame::{self, ANNOUNCE, END, HEADER, Header, SAMPLES};
-use super::held::{Frame, Held};
+use super::held_frames::{HeldFrame, HeldFrames};
 use super::table::{NotAnnounced, Rows, Table};
 use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
 
@@ -18,7 +18,7 @@ pub struct TsbDatagramDecoder {
     session: Option<u16>,
     table: Table,
     account: Account,
-    held: Held,
+    held: HeldFrames,
 }
 
 impl TsbDatagramDecoder {
@@ -30,7 +30,7 @@ impl TsbDatagramDecoder {
             session: None,
             table,
             account: Account::default(),
-            held: Held::new(room.held.clone()),
+            held: HeldFrames::new(room.held.clone()),
         }
     }
 
@@ -75,7 +75,7 @@ impl TsbDatagramDecoder {
         if self.account.book(header.sequence, samples)
             && let Err(NotAnnounced(missing)) = self.table.apply(&rows, sink)
         {
-            let frame = Frame {
+            let frame = HeldFrame {
                 missing,
                 shape: header.shape,
                 samples,
@@ -87,7 +87,7 @@ impl TsbDatagramDecoder {
     }
 
     #[cold]
-    fn wait(&mut self, frame: Frame, sink: &mut dyn Sink) {
+    fn wait(&mut self, frame: HeldFrame, sink: &mut dyn Sink) {
         let samples = frame.samples as usize;
         if !self.held.keep(frame) {
             sink.unannounced(samples);
@@ -109,7 +109,7 @@ impl TsbDatagramDecoder {
                 continue;
             };
             if let Err(NotAnnounced(missing)) = self.table.apply(&rows, sink) {
-                self.wait(Frame { missing, ..frame }, sink);
+                self.wait(HeldFrame { missing, ..frame }, sink);
             }
         }
     }

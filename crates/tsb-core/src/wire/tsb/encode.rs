@@ -5,7 +5,7 @@ use super::frame::{self, ANNOUNCE, HEADER, Header, IDS, MAX_BODY, PREFIX, SAMPLE
 use super::{MAX_KEY, UNKNOWN, ids_part, known_range, push_column, times_part};
 use crate::batch::{Batch, Ids, Times};
 use crate::series::{Catalog, SeriesId};
-use crate::wire::{Encoder, Uncarried};
+use crate::wire::{Encoder, UnsupportedSeries};
 
 /// Maximum number of samples per frame, so that it stays in the first-level cache and fits into a
 /// record in every shape.
@@ -29,7 +29,7 @@ impl TsbEncoder {
     ///
     /// # Errors
     /// The first series that cannot be carried, and why.
-    pub fn new(catalog: &Catalog) -> Result<Self, Uncarried> {
+    pub fn new(catalog: &Catalog) -> Result<Self, UnsupportedSeries> {
         Ok(Self {
             keys: Keys::new(catalog, MAX_KEY)?,
             wire_ids: vec![UNKNOWN; catalog.len()],

@@ -6,7 +6,7 @@ use super::{UNKNOWN, ids_part, known_range, push_column, times_part};
 use crate::batch::{Batch, Ids, Times};
 use crate::bytes::u32_at;
 use crate::series::{Catalog, SeriesId};
-use crate::wire::{Packer, Packets, Uncarried};
+use crate::wire::{Packer, Packets, UnsupportedSeries};
 
 /// How often a series is announced together with its samples: one announcement may be lost with
 /// its datagram, three rarely are.
@@ -57,7 +57,7 @@ impl TsbPacker {
     ///
     /// # Errors
     /// The first series that cannot be carried, and why.
-    pub fn new(catalog: &Catalog, limit: usize, session: u16) -> Result<Self, Uncarried> {
+    pub fn new(catalog: &Catalog, limit: usize, session: u16) -> Result<Self, UnsupportedSeries> {
         let keys = Keys::new(catalog, limit.saturating_sub(HEADER + announce::PREFIX))?;
         Ok(Self {
             wire_ids: vec![UNKNOWN; keys.len()],

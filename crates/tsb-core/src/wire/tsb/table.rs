@@ -7,7 +7,7 @@ use crate::batch::{Batch, Ids, Times};
 use crate::bytes::{u32_at, u64_at};
 use crate::series::SeriesId;
 use crate::time::Timestamp;
-use crate::wire::names::share::{Share, grown};
+use crate::wire::names::budget_share::{BudgetShare, grown};
 use crate::wire::{NotAdmitted, Room, Sink};
 
 /// Marks an id that is not announced. Larger values mark series that the sink refused.
@@ -31,7 +31,7 @@ pub(super) struct Table {
     columns: Vec<SeriesId>,
     times: Vec<Timestamp>,
     /// Memory taken from the budget that all senders of a listener share.
-    share: Share,
+    share: BudgetShare,
 }
 
 /// An id on the wire that is not announced.
@@ -84,7 +84,7 @@ impl Table {
     /// Charges the memory of ids to the budget that all senders of a listener share. The table
     /// must be empty.
     pub(super) fn within(&mut self, room: &Room) {
-        self.share = Share::new(&room.names, ENTRY);
+        self.share = BudgetShare::new(&room.names, ENTRY);
     }
 
     /// The highest id plus one.

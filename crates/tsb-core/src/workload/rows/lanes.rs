@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use crate::workload::hash;
-use crate::workload::law::{self, Clipped, Fold, Output, Uniform};
+use crate::workload::value_model::{self, Clipped, Fold, Output, Uniform};
 
 /// Series per lane: two vector registers of the baseline instruction set.
 pub(super) const LANE: usize = 4;
 
 /// A series whose state is a sum.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Summed {
+pub(super) struct SumSeries {
     pub(super) at: u32,
     pub(super) key: u64,
     pub(super) steps: Uniform,
@@ -20,7 +20,7 @@ pub(super) struct Summed {
 
 /// A series with clipped draws.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fitful {
+pub(super) struct ClippedSeries {
     pub(super) at: u32,
     pub(super) key: u64,
     pub(super) steps: Clipped,
@@ -29,11 +29,11 @@ pub(super) struct Fitful {
 
 /// A series that rarely changes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct LevelSeries {
     pub(super) at: u32,
     pub(super) key: u64,
     pub(super) often: u64,
-    pub(super) event: Event,
+    pub(super) event: LevelDraw,
 }
 
 /// Appends series as full lanes; returns their range.
@@ -55,11 +55,11 @@ pub(super) struct Draws {
 }
 
 impl Draws {
-    pub(super) fn new(series: &[Fitful; LANE]) -> Self {
+    pub(super) fn new(series: &[ClippedSeries; LANE]) -> Self {
         Self {
-            keys: series.map(|fitful| fitful.key),
-            scales: series.map(|fitful| fitful.steps.parts().0),
-            offsets: series.map(|fitful| fitful.steps.parts().1),
+            keys: series.map(|one| one.key),
+            scales: series.map(|one| one.steps.parts().0),
+            offsets: series.map(|one| one.steps.parts().1),
         }
     }
 
@@ -85,13 +85,13 @@ pub(super) struct SumLane {
 }
 
 impl SumLane {
-    pub(super) fn new(series: &[Summed; LANE]) -> Self {
+    pub(super) fn new(series: &[SumSeries; LANE]) -> Self {
         Self {
-            keys: series.map(|summed| summed.key),
-            counts: series.map(|summed| summed.steps.count),
-            at: series.map(|summed| summed.at),
-            biases: series.map(|summed| summed.steps.bias),
-            sums: series.map(|summed| summed.sum),
+            keys: series.map(|one| one.key),
+            counts: series.map(|one| one.steps.count),
+            at: series.map(|one| one.at),
+            biases: series.map(|one| one.steps.bias),
+            sums: series.map(|one| one.sum),
         }
     }
 
@@ -125,18 +125,18 @@ pub(super) fn add(at: &[u32; LANE], steps: &[f64; LANE], row: &mut [f64]) {
 
 /// Counters that sometimes do not change, or are reset to 0. Their cells hold their sums.
 #[derive(Debug)]
-pub(super) struct FitfulLane {
+pub(super) struct PausingLane {
     pub(super) draws: Draws,
     pub(super) thresholds: [f64; LANE],
     pub(super) at: [u32; LANE],
 }
 
-impl FitfulLane {
-    pub(super) fn new(series: &[Fitful; LANE]) -> Self {
+impl PausingLane {
+    pub(super) fn new(series: &[ClippedSeries; LANE]) -> Self {
         Self {
             draws: Draws::new(series),
-            thresholds: series.map(|fitful| fitful.reset as f64),
-            at: series.map(|fitful| fitful.at),
+            thresholds: series.map(|one| one.reset as f64),
+            at: series.map(|one| one.at),
         }
     }
 
@@ -192,9 +192,9 @@ pub(super) struct BandLane {
 }
 
 impl BandLane {
-    pub(super) fn new(series: &[(Summed, Fold, Output); LANE]) -> Self {
+    pub(super) fn new(series: &[(SumSeries, Fold, Output); LANE]) -> Self {
         Self {
-            sums: SumLane::new(&series.map(|(summed, ..)| summed)),
+            sums: SumLane::new(&series.map(|(one, ..)| one)),
             periods: series.map(|(_, fold, _)| fold.period),
             inverses: series.map(|(_, fold, _)| fold.inverse),
             outputs: Outputs::new(&series.map(|(.., output)| output)),
@@ -223,12 +223,12 @@ pub(super) struct NoiseLane {
 }
 
 impl NoiseLane {
-    pub(super) fn new(series: &[(Fitful, f64, Output); LANE]) -> Self {
+    pub(super) fn new(series: &[(ClippedSeries, f64, Output); LANE]) -> Self {
         Self {
-            draws: Draws::new(&series.map(|(fitful, ..)| fitful)),
+            draws: Draws::new(&series.map(|(one, ..)| one)),
             slopes: series.map(|(_, slope, _)| slope),
             outputs: Outputs::new(&series.map(|(.., output)| output)),
-            at: series.map(|(fitful, ..)| fitful.at),
+            at: series.map(|(one, ..)| one.at),
         }
     }
 
@@ -247,7 +247,7 @@ pub(crate) fn noise(step: f64, slope: f64, output: Output, tick: f64) -> f64 {
 
 /// A new level of a repeated series.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
+pub(super) struct LevelDraw {
     pub(super) level_key: u64,
     pub(super) levels: u64,
     pub(super) output: Output,
@@ -262,15 +262,15 @@ pub(super) fn any_below_zero(margins: [f64; LANE]) -> bool {
 
 /// Tests whether any of four series changes; the changes themselves are stored apart.
 #[derive(Debug)]
-pub(super) struct ChangeLane {
+pub(super) struct LevelLane {
     pub(super) keys: [u64; LANE],
     /// Thresholds plus 2^52, the form in which draws are compared.
     pub(super) thresholds: [f64; LANE],
     pub(super) at: [u32; LANE],
 }
 
-impl ChangeLane {
-    pub(super) fn new(series: &[Change; LANE]) -> Self {
+impl LevelLane {
+    pub(super) fn new(series: &[LevelSeries; LANE]) -> Self {
         Self {
             keys: series.map(|change| change.key),
             thresholds: series.map(|change| hash::TWO_52 + change.often as f64),
@@ -290,10 +290,10 @@ impl ChangeLane {
     }
 
     #[cold]
-    pub(super) fn happen(&self, events: &[Event; LANE], tick_key: u64, row: &mut [f64]) {
+    pub(super) fn happen(&self, events: &[LevelDraw; LANE], tick_key: u64, row: &mut [f64]) {
         for ((margin, event), &at) in self.margins(tick_key).iter().zip(events).zip(&self.at) {
             if *margin < 0.0 {
-                let level = law::level(event.level_key, tick_key, event.levels);
+                let level = value_model::level(event.level_key, tick_key, event.levels);
                 row[at as usize] = event.output.apply(level);
             }
         }

@@ -1,15 +1,15 @@
 //! The lifetime of a recorded series: from its first sample of a pass until one interval after its
 //! last.
 
-use super::{Laid, Recorded};
+use super::{RecordedSamples, RecordedWorkload};
 
-impl Recorded {
+impl RecordedWorkload {
     /// The tick of the first sample in the series' life at a fleet time, whose newest tick is
     /// `tick`; `None` if it has not begun in this pass, or has ended.
     pub(crate) fn alive_since(&self, group: usize, series: u32, tick: u64, fleet_ns: u64) -> Option<u64> {
         let (copy, place) = (series / self.window.series, series % self.window.series);
-        match &self.laid {
-            Laid::Grid(grid) => {
+        match &self.samples {
+            RecordedSamples::Grid(grid) => {
                 let (rows, _) = grid.by_series.list(place as usize);
                 let (first, last) = (u64::from(*rows.first()?), u64::from(*rows.last()?));
                 let row = self.row(copy, tick);
@@ -20,13 +20,13 @@ impl Recorded {
                 tick.checked_sub(row - first)
                     .or_else(|| self.first_tick(group, series).filter(|first| *first <= tick))
             }
-            Laid::Own(own) => {
+            RecordedSamples::OwnTimes(own) => {
                 if !own.lives_at(group, place, fleet_ns) {
                     return None;
                 }
-                let moments = own.moments().get(group)?;
-                let pass_ns = fleet_ns.saturating_sub(moments.within_window(fleet_ns));
-                let from = moments.ticks_before(pass_ns);
+                let tick_times = own.tick_times().get(group)?;
+                let pass_ns = fleet_ns.saturating_sub(tick_times.within_window(fleet_ns));
+                let from = tick_times.ticks_before(pass_ns);
                 self.samples(group, series, from..tick + 1).next().map(|(tick, _)| tick)
             }
         }

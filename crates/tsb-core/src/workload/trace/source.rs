@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::GridAsked;
+use super::GridOption;
 use crate::time::Timestamp;
 use crate::trace::{self, DateOrder, ReadOptions, Scrapes, TimeUnit, Trace, with_causes};
 use crate::workload::error::WorkloadError;
@@ -44,7 +44,7 @@ pub struct TraceSource {
     /// `grid`: whether the samples are laid on a grid of ticks, and on which. Absent: on the grid
     /// on which they already lie; otherwise they are replayed at their own times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grid: Option<GridAsked>,
+    pub grid: Option<GridOption>,
 }
 
 impl TraceSource {

@@ -1,6 +1,6 @@
 //! Resources of processes per reporting interval, computed from cumulative counters.
 
-use tsb_core::report::{Interval, WatchedSlice};
+use tsb_core::report::{Interval, WatchedUsage};
 use tsb_core::resource::{Process, Usage};
 use tsb_core::time::process_cpu_ns;
 
@@ -54,10 +54,10 @@ impl ProcessUsage {
     }
 }
 
-fn since(now: &Usage, before: &Usage) -> WatchedSlice {
+fn since(now: &Usage, before: &Usage) -> WatchedUsage {
     let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
     let cpu_ns = |usage: &Usage| usage.user_cpu_ns + usage.system_cpu_ns;
-    WatchedSlice {
+    WatchedUsage {
         pid: now.pid,
         cpu_ns: cpu_ns(now).saturating_sub(cpu_ns(before)),
         rss_bytes: now.rss_bytes,

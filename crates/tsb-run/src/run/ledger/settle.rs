@@ -1,6 +1,6 @@
 //! Adds the audit's result to a ledger, at the end of a run and later in `tsb verify`.
 
-use tsb_core::ledger::{Counter, Finding, FindingKind, Ledger};
+use tsb_core::ledger::{Counter, FindingKind, Ledger, LedgerFinding};
 use tsb_core::report::LedgerReport;
 
 use crate::audit::Audit;
@@ -140,7 +140,7 @@ impl Split {
 
 /// If the store lost nothing, all missing samples were lost in transport. If both lost some, it
 /// is unknown which sample was lost where.
-fn named(findings: &[Finding], lost: u64, nameless: u64) -> Vec<Finding> {
+fn named(findings: &[LedgerFinding], lost: u64, nameless: u64) -> Vec<LedgerFinding> {
     let mut findings = findings.to_vec();
     let kind = match (lost, nameless) {
         (0, _) => FindingKind::LostInTransport,
@@ -163,7 +163,7 @@ mod tests {
     fn audit(sent: u64, tally: Tally) -> Audit {
         let mut findings = Findings::new(10);
         if tally.missing > 0 {
-            findings.push(Finding {
+            findings.push(LedgerFinding {
                 series: SeriesId(0),
                 key: None,
                 at: Timestamp(0),

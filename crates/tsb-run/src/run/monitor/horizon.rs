@@ -2,7 +2,7 @@
 //! before it is due, so a store that answers with a newer one is wrong.
 
 use tsb_core::Timestamp;
-use tsb_core::workload::Group;
+use tsb_core::workload::SeriesGroup;
 
 use super::MonitorInputs;
 use crate::audit::NewestAnswers;
@@ -33,7 +33,7 @@ fn now(inputs: &MonitorInputs) -> Option<Timestamp> {
 }
 
 /// The newest timestamp of a group that is due by `now`, plus the largest possible jitter.
-fn until(inputs: &MonitorInputs, index: usize, group: &Group, now: Timestamp) -> Timestamp {
+fn until(inputs: &MonitorInputs, index: usize, group: &SeriesGroup, now: Timestamp) -> Timestamp {
     let workload = &inputs.context.workload;
     let jitter_ns = workload.spec().jitter.max_ns as i64;
     // Recorded timestamps do not follow the ticks.

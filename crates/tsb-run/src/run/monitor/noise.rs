@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tsb_core::resource::{Disturbance, Noise, Parties, own_thread_waited_ns};
+use tsb_core::resource::{MeasuredProcesses, Noise, NoiseMeter, own_thread_waited_ns};
 use tsb_core::time::{Clock, SECOND_NS, thread_cpu_ns};
 
 /// Interval between two wake-ups.
@@ -53,7 +53,7 @@ impl NoiseMonitor {
     /// Measures from `start_ns` of `clock` on; `targets` are the processes that the run drives.
     pub(super) fn start(clock: Arc<dyn Clock>, start_ns: u64, targets: &[u32]) -> Self {
         let stop = Arc::new(Stop::default());
-        let parties = Parties::with_targets(targets);
+        let parties = MeasuredProcesses::with_targets(targets);
         let watching = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("tsb-sentry".to_owned());
         let thread = thread.spawn(move || {
@@ -81,9 +81,9 @@ impl Drop for NoiseMonitor {
     }
 }
 
-fn watch(clock: &dyn Clock, start_ns: u64, parties: &Parties, stop: &Stop) -> Noise {
+fn watch(clock: &dyn Clock, start_ns: u64, parties: &MeasuredProcesses, stop: &Stop) -> Noise {
     let mut is_over = stop.sleep_until(start_ns, clock);
-    let mut disturbance = Disturbance::since(parties.read(clock.now()));
+    let mut disturbance = NoiseMeter::since(parties.read(clock.now()));
     let mut read_ns = clock.now() + READ_NS;
     let mut waited_ns = own_thread_waited_ns();
     while !is_over {
@@ -117,8 +117,8 @@ mod tests {
     fn a_process_that_stood_still_is_seen_by_the_clock() {
         // Virtual time that jumps by three seconds while the monitor sleeps: what SIGSTOP does.
         let (clock, stop) = (ManualClock::new(), Stop::default());
-        let parties = Parties::with_targets(&[]);
-        let mut disturbance = Disturbance::since(parties.read(clock.now()));
+        let parties = MeasuredProcesses::with_targets(&[]);
+        let mut disturbance = NoiseMeter::since(parties.read(clock.now()));
         let due_ns = clock.now() + PULSE_NS;
         clock.advance(3 * SECOND_NS);
         assert!(!stop.sleep_until(due_ns, &clock));

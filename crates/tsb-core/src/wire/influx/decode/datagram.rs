@@ -10,7 +10,7 @@ use crate::wire::{Malformed, NotAdmitted, Sink};
 impl InfluxDecoder {
     /// Decodes all lines of a datagram, or none.
     pub(super) fn datagram(&mut self, bytes: &[u8], sink: &mut dyn Sink) {
-        if self.usual_datagram(bytes, sink) {
+        if self.common_datagram(bytes, sink) {
             return;
         }
         let mut fields = std::mem::take(&mut self.fields);
@@ -36,27 +36,27 @@ impl InfluxDecoder {
 
     /// Decodes a datagram that consists only of lines of the common form, which are valid. Returns
     /// false, and passes nothing on, for any other.
-    fn usual_datagram(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> bool {
+    fn common_datagram(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> bool {
         // The empty lines that pad a datagram are skipped.
         let lines = bytes.len() - bytes.iter().rev().take_while(|byte| **byte == b'\n').count();
         let bytes = &bytes[..bytes.len().min(lines + 1)];
-        let mut held = std::mem::take(&mut self.held);
-        let is_good = bytes.len() > lines && self.usual_lines(bytes, bytes.len(), &mut held) == bytes.len();
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let is_good = bytes.len() > lines && self.all_common_lines(bytes, bytes.len(), &mut decoded) == bytes.len();
         if is_good {
-            held.release(sink);
+            decoded.release(sink);
             self.columns.flush(sink);
         } else {
             self.columns.forget();
         }
-        held.clear();
-        self.held = held;
+        decoded.clear();
+        self.decoded = decoded;
         is_good
     }
 }
 
 /// The decoded part of a datagram that may turn out to be invalid. Its buffers are reused.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct DecodedDatagram {
     ids: Vec<SeriesId>,
     times: Vec<Timestamp>,
     values: Vec<f64>,
@@ -64,7 +64,7 @@ pub(super) struct Held {
     refused: [usize; NotAdmitted::ALL.len()],
 }
 
-impl Held {
+impl DecodedDatagram {
     fn release(&self, sink: &mut dyn Sink) {
         for (why, samples) in NotAdmitted::ALL.into_iter().zip(self.refused) {
             if samples > 0 {
@@ -85,7 +85,7 @@ impl Held {
     }
 }
 
-impl Sink for Held {
+impl Sink for DecodedDatagram {
     fn series(&mut self, _key: &SeriesKey) -> Result<SeriesId, NotAdmitted> {
         // Only lines with known names are of the common form.
         Err(NotAdmitted::Undefined)

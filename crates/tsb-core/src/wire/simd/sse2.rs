@@ -7,14 +7,14 @@ use std::arch::x86_64::{
     _mm_set1_epi16, _mm_set1_epi32, _mm_srli_epi16, _mm_sub_epi8,
 };
 
-use super::Lane;
+use super::Bytes16;
 
 /// Number of digits before the first other byte; in [0, 16].
 #[inline(always)]
-pub(crate) fn digit_run(lane: &Lane) -> usize {
+pub(crate) fn digit_run(bytes16: &Bytes16) -> usize {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
     let small = unsafe {
-        let digits = _mm_sub_epi8(load(lane), _mm_set1_epi8(b'0' as i8));
+        let digits = _mm_sub_epi8(load(bytes16), _mm_set1_epi8(b'0' as i8));
         _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits))
     };
     (!small).trailing_zeros() as usize
@@ -22,10 +22,10 @@ pub(crate) fn digit_run(lane: &Lane) -> usize {
 
 /// Number of bytes before the first that is `limit` or below; 16 if there is none.
 #[inline(always)]
-pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
+pub(crate) fn find_at_most(bytes16: &Bytes16, limit: u8) -> usize {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
     let below = unsafe {
-        let bytes = load(lane);
+        let bytes = load(bytes16);
         _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(limit as i8)), bytes))
     };
     (below | 1 << 16).trailing_zeros() as usize
@@ -33,15 +33,15 @@ pub(crate) fn find_at_most(lane: &Lane, limit: u8) -> usize {
 
 /// Number of bytes before the first that equals `wanted`; 16 if there is none.
 #[inline(always)]
-pub(crate) fn find_byte(lane: &Lane, wanted: u8) -> usize {
+pub(crate) fn find_byte(bytes16: &Bytes16, wanted: u8) -> usize {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
-    let same = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(lane), _mm_set1_epi8(wanted as i8))) };
+    let same = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(bytes16), _mm_set1_epi8(wanted as i8))) };
     (same | 1 << 16).trailing_zeros() as usize
 }
 
 /// Whether the first `count` bytes are equal; false if `count` is above 16.
 #[inline(always)]
-pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {
+pub(crate) fn same16(one: &Bytes16, other: &Bytes16, count: usize) -> bool {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
     let same = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(one), load(other))) };
     (!same).trailing_zeros() as usize >= count
@@ -49,10 +49,10 @@ pub(crate) fn same16(one: &Lane, other: &Lane, count: usize) -> bool {
 
 /// The number in the last `count` bytes, which must be digits; `count` is in [1, 16].
 #[inline(always)]
-pub(crate) fn join16(lane: &Lane, count: usize) -> u64 {
+pub(crate) fn join16(bytes16: &Bytes16, count: usize) -> u64 {
     // SAFETY: the instructions are SSE2, which is part of x86-64.
     let both = unsafe {
-        let digits = _mm_sub_epi8(load(lane), _mm_set1_epi8(b'0' as i8));
+        let digits = _mm_sub_epi8(load(bytes16), _mm_set1_epi8(b'0' as i8));
         let digits = _mm_and_si128(digits, load(&KEEP[count % KEEP.len()]));
         let factors = |first: i32| _mm_set1_epi32(first + (1 << 16));
         // The first digit of a pair is the lower byte of its word.
@@ -76,14 +76,14 @@ pub(crate) fn prefetch<T>(place: &T) {
 
 /// An unaligned load.
 #[inline(always)]
-fn load(lane: &Lane) -> __m128i {
+fn load(bytes16: &Bytes16) -> __m128i {
     // SAFETY: the reference is to 16 readable bytes; the load needs no alignment, and the
     // instruction is SSE2, which is part of x86-64.
-    unsafe { _mm_loadu_si128(lane.as_ptr().cast()) }
+    unsafe { _mm_loadu_si128(bytes16.as_ptr().cast()) }
 }
 
 /// Masks that keep the last `n` bytes.
-static KEEP: [Lane; 32] = {
+static KEEP: [Bytes16; 32] = {
     let mut masks = [[0; 16]; 32];
     let mut count = 1;
     while count <= 16 {

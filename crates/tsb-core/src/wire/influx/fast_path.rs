@@ -1,16 +1,16 @@
 //! Parsing within a window: the text before a value, and the value.
 
 use super::line;
-use crate::wire::lanes::{digit_run, find_byte, same16};
 use crate::wire::names::find_end;
-use crate::wire::number::{Decimal, WINDOW, Window, lane, read_decimal};
+use crate::wire::number::{Decimal, WINDOW, Window, bytes16, read_decimal};
+use crate::wire::simd::{digit_run, find_byte, same16};
 
 /// Maximum length of a value's text on the fast paths.
 const LONGEST_VALUE: usize = 32;
 
 /// `,field=` of a name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Follow {
+pub(super) struct NextField {
     text: [[u8; 16]; 2],
     // In [3, 32]; `NEVER` if the name has not occurred after another one.
     length: u32,
@@ -20,7 +20,7 @@ pub(super) struct Follow {
 /// A length that never matches.
 const NEVER: u32 = 64;
 
-impl Follow {
+impl NextField {
     pub(super) const NEVER: Self = Self {
         text: [[0; 16]; 2],
         length: NEVER,
@@ -49,9 +49,9 @@ impl Follow {
     pub(super) fn begins(&self, window: &Window, start: usize) -> Option<usize> {
         let length = self.length as usize;
         let same = if length <= 16 {
-            same16(lane(window, start), &self.text[0], length)
+            same16(bytes16(window, start), &self.text[0], length)
         } else {
-            *lane(window, start) == self.text[0] && same16(lane(window, start + 16), &self.text[1], length - 16)
+            *bytes16(window, start) == self.text[0] && same16(bytes16(window, start + 16), &self.text[1], length - 16)
         };
         same.then_some(start + length)
     }
@@ -67,7 +67,7 @@ pub(super) fn name_length(window: &Window) -> Option<usize> {
         if start + 16 > WINDOW {
             return None;
         }
-        let found = find_byte(lane(window, start), b'=');
+        let found = find_byte(bytes16(window, start), b'=');
         if found < 16 {
             return Some(start + found + 1);
         }
@@ -100,7 +100,7 @@ fn read_any_value(window: &Window, start: usize) -> Option<Decimal> {
 fn integer(window: &Window, start: usize, decimal: Decimal) -> Option<Decimal> {
     let digits = start + usize::from(window[start] == b'-');
     let end = decimal.end + 1;
-    let is_whole = digits + digit_run(lane(window, digits)) == decimal.end;
+    let is_whole = digits + digit_run(bytes16(window, digits)) == decimal.end;
     let ends = matches!(window[end], b',' | b' ');
     // `-0i` is the integer zero, so the sign is removed.
     let value = decimal.value + 0.0;

@@ -1,11 +1,11 @@
 //! Packed names, each followed by enough bytes for copies of fixed length.
 
 use super::OVERSHOOT;
-use crate::wire::lanes::prefetch;
+use crate::wire::simd::prefetch;
 
 /// Immutable texts, stored one after the other.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub(crate) struct TextTable {
     // Invariant: ends with `OVERSHOOT` zeros.
     bytes: Vec<u8>,
     // Invariant: rising; one more than there are texts.
@@ -20,7 +20,7 @@ pub(crate) struct Text<'a> {
     pub(super) length: usize,
 }
 
-impl Texts {
+impl TextTable {
     pub(crate) fn new() -> Self {
         Self {
             bytes: vec![0; OVERSHOOT],

@@ -11,14 +11,14 @@ use crate::workload::error::WorkloadError;
 /// The requested grid. As text: `none`, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum GridAsked {
+pub enum GridOption {
     /// No grid: every sample at its own time.
     None,
     /// Nanoseconds between two ticks; moved and dropped samples are counted. in [1, ..)
     Every(u64),
 }
 
-impl FromStr for GridAsked {
+impl FromStr for GridOption {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
@@ -32,7 +32,7 @@ impl FromStr for GridAsked {
     }
 }
 
-impl fmt::Display for GridAsked {
+impl fmt::Display for GridOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Every(nanos) = *self else {
             return f.write_str("none");
@@ -44,13 +44,13 @@ impl fmt::Display for GridAsked {
     }
 }
 
-impl From<GridAsked> for String {
-    fn from(asked: GridAsked) -> Self {
+impl From<GridOption> for String {
+    fn from(asked: GridOption) -> Self {
         asked.to_string()
     }
 }
 
-impl TryFrom<String> for GridAsked {
+impl TryFrom<String> for GridOption {
     type Error = WorkloadError;
 
     fn try_from(text: String) -> Result<Self, WorkloadError> {

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use crate::time::Timestamp;
+use crate::wire::cached_timestamp::CachedTimestamp;
 use crate::wire::number::{Window, find_from, read_decimal};
-use crate::wire::stamp::Stamp;
 
 const NAME: &[u8] = br#"{"name":""#;
 const POINTS: &[u8] = br#"","datapoints":["#;
@@ -14,7 +14,7 @@ const END: &[u8] = b"}}";
 
 /// A metric as it stands in a body.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Usual {
+pub(super) struct CommonMetric {
     /// Range of its name in the window, without the quotes.
     pub(super) name: Range<usize>,
     /// Range of its tags, without the braces.
@@ -27,7 +27,7 @@ pub(super) struct Usual {
 
 /// The metric at the beginning of a window; `None` if it needs the exact path.
 #[inline(always)]
-pub(super) fn read(window: &Window, stamp: &mut Stamp) -> Option<Usual> {
+pub(super) fn read(window: &Window, stamp: &mut CachedTimestamp) -> Option<CommonMetric> {
     let name = expect(window, 0, NAME)?;
     let quote = find_from(window, name, b'"')?;
     let points = expect(window, quote, POINTS)?;
@@ -42,7 +42,7 @@ pub(super) fn read(window: &Window, stamp: &mut Stamp) -> Option<Usual> {
     }
     let tags = expect(window, decimal.end, TAGS)?;
     let brace = find_from(window, tags, b'}')?;
-    Some(Usual {
+    Some(CommonMetric {
         name: name..quote,
         tags: tags..brace,
         at: stamp.at(),

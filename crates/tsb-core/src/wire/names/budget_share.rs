@@ -4,7 +4,7 @@ use crate::wire::Budget;
 
 /// The bytes that a name table has taken from a budget; they are returned when it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Share {
+pub(crate) struct BudgetShare {
     budget: Budget,
     /// Bytes per name, apart from its text.
     each: usize,
@@ -22,7 +22,7 @@ pub(crate) fn grown(capacity: usize, needed: usize) -> usize {
     }
 }
 
-impl Share {
+impl BudgetShare {
     /// An empty share in `budget`, with `each` bytes per name.
     pub(crate) fn new(budget: &Budget, each: usize) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.give_back();
     }

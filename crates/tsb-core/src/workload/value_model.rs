@@ -1,4 +1,4 @@
-//! Value models (`Law`): how the values of one series are computed from draws.
+//! Value models: how the values of one series are computed from draws.
 //!
 //! A model keeps at most one number of state, an integer stored in an `f64`. Sums of integers
 //! below 2^53 are exact, so adding tick by tick and summing many ticks at once give the same bits.
@@ -149,7 +149,7 @@ impl Output {
 
 /// The value model of one series, with its parameters drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Law {
+pub(crate) enum ValueModel {
     /// Never changes.
     Constant { value: f64 },
     /// Keeps its value, and occasionally draws a new one of `levels`.
@@ -162,7 +162,7 @@ pub(crate) enum Law {
         output: Output,
     },
     /// A counter that sometimes does not change, or is reset to 0.
-    Fitful { start: f64, steps: Clipped, reset: u64 },
+    PausingCounter { start: f64, steps: Clipped, reset: u64 },
     /// Without state: a base, a slope, and an added draw.
     Noise { draws: Clipped, slope: f64, output: Output },
     /// Values from a recording: no arithmetic and no state.
@@ -203,14 +203,14 @@ pub(crate) fn level(level_key: u64, tick_key: u64, levels: u64) -> f64 {
     ((u128::from(mixed) * u128::from(levels)) >> 64) as f64
 }
 
-impl Law {
+impl ValueModel {
     /// The state before the first tick of the series.
     pub(crate) fn start(&self, keys: Keys) -> f64 {
         match *self {
             Self::Constant { value } => value,
             // The level before any change, drawn as if it had changed at birth.
             Self::Repeated { levels, output, .. } => output.apply(level(keys.of(Purpose::Level), 0, levels)),
-            Self::Sum { start, .. } | Self::Fitful { start, .. } => start,
+            Self::Sum { start, .. } | Self::PausingCounter { start, .. } => start,
             Self::Noise { .. } | Self::Recorded => 0.0,
         }
     }

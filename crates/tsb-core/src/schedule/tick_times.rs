@@ -1,9 +1,9 @@
-//! Moments: the ticks of a group that reports at listed times, which repeat in each window.
+//! Tick times: the ticks of a group that reports at listed times, which repeat in each window.
 //!
 //! A simulated host reports at an interval, a recorded host at its recorded times. Its tick `k` is
 //! the `k`-th time of a list, and after the last the list repeats one window later. Copies of a
 //! host share the list, each with a time shift of its own, so a group takes a few bytes however
-//! many moments it has.
+//! many ticks it has.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ use super::roster::Slot;
 
 /// The times of one group's ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moments {
+pub struct TickTimes {
     // Invariant: ascending, distinct, below `window_ns`, not empty.
     times: Arc<[u64]>,
     window_ns: u64,
@@ -25,7 +25,7 @@ pub struct Moments {
     samples: u64,
 }
 
-impl Moments {
+impl TickTimes {
     /// `times` are offsets within a window of `window_ns`, ascending and distinct; the group
     /// starts `shift_ns` into the window. `samples` is the number of samples per window.
     ///
@@ -93,30 +93,30 @@ impl Moments {
 
 /// Iterates over the ticks of some groups in order of (fleet time, group).
 #[derive(Clone, Debug)]
-pub(super) struct MomentsWalk {
-    moments: Arc<[Moments]>,
+pub(super) struct TickTimesWalk {
+    tick_times: Arc<[TickTimes]>,
     // The next tick of each group, as (time, group, tick).
     next: BinaryHeap<Reverse<(u64, u32, u64)>>,
 }
 
-impl MomentsWalk {
-    pub(super) fn new(moments: Arc<[Moments]>, groups: Range<u32>) -> Self {
-        let first = |group: u32| Some(Reverse((moments.get(group as usize)?.offset_ns(0), group, 0)));
+impl TickTimesWalk {
+    pub(super) fn new(tick_times: Arc<[TickTimes]>, groups: Range<u32>) -> Self {
+        let first = |group: u32| Some(Reverse((tick_times.get(group as usize)?.offset_ns(0), group, 0)));
         Self {
             next: groups.filter_map(first).collect(),
-            moments,
+            tick_times,
         }
     }
 }
 
-impl Iterator for MomentsWalk {
+impl Iterator for TickTimesWalk {
     type Item = Slot;
 
     #[inline]
     fn next(&mut self) -> Option<Slot> {
         let mut head = self.next.peek_mut()?;
         let Reverse((offset_ns, group, tick)) = *head;
-        let following = self.moments[group as usize].offset_ns(tick + 1);
+        let following = self.tick_times[group as usize].offset_ns(tick + 1);
         if following == u64::MAX {
             std::collections::binary_heap::PeekMut::pop(head);
         } else {
@@ -134,37 +134,37 @@ mod tests {
     use crate::schedule::{Frontier, Group, Pace, Roster, Speed, Timetable};
     use crate::time::SECOND_NS;
 
-    fn moments(times: &[u64], window_ns: u64, shift_ns: u64) -> Moments {
-        Moments::new(times.into(), window_ns, shift_ns, 2 * times.len() as u64).unwrap()
+    fn tick_times(times: &[u64], window_ns: u64, shift_ns: u64) -> TickTimes {
+        TickTimes::new(times.into(), window_ns, shift_ns, 2 * times.len() as u64).unwrap()
     }
 
-    fn roster(all: &[Moments]) -> Roster {
+    fn roster(all: &[TickTimes]) -> Roster {
         let groups = all.iter().map(|_| Group::new(100, 0, 2)).collect();
-        Roster::of_moments(groups, all.to_vec()).unwrap()
+        Roster::of_tick_times(groups, all.to_vec()).unwrap()
     }
 
     #[test]
     fn the_window_comes_again_and_a_copy_begins_within_it() {
-        let offsets = |moments: &Moments| (0..6).map(|tick| moments.offset_ns(tick)).collect::<Vec<_>>();
-        assert_eq!(offsets(&moments(&[0, 3, 10], 20, 0)), [0, 3, 10, 20, 23, 30]);
-        let shifted = moments(&[0, 3, 10], 20, 3);
+        let offsets = |tick_times: &TickTimes| (0..6).map(|tick| tick_times.offset_ns(tick)).collect::<Vec<_>>();
+        assert_eq!(offsets(&tick_times(&[0, 3, 10], 20, 0)), [0, 3, 10, 20, 23, 30]);
+        let shifted = tick_times(&[0, 3, 10], 20, 3);
         assert_eq!(offsets(&shifted), [0, 7, 17, 20, 27, 37]);
         assert_eq!((shifted.place(0), shifted.place(2), shifted.place(3)), (1, 0, 1));
-        assert_eq!(offsets(&moments(&[0, 3, 10], 20, 11)), [9, 12, 19, 29, 32, 39]);
+        assert_eq!(offsets(&tick_times(&[0, 3, 10], 20, 11)), [9, 12, 19, 29, 32, 39]);
         assert_eq!(shifted.within_window(17), 0);
         for bad in [&[][..], &[3, 3], &[4, 3], &[20]] {
-            assert_eq!(Moments::new(bad.into(), 20, 0, 1), None, "{bad:?}");
+            assert_eq!(TickTimes::new(bad.into(), 20, 0, 1), None, "{bad:?}");
         }
-        assert_eq!(Moments::new([1].into(), 20, 20, 1), None);
+        assert_eq!(TickTimes::new([1].into(), 20, 20, 1), None);
     }
 
     #[test]
     fn rates_are_those_of_the_window() {
-        let both = roster(&[moments(&[0, 3, 10], SECOND_NS, 0), moments(&[5], SECOND_NS, 2)]);
+        let both = roster(&[tick_times(&[0, 3, 10], SECOND_NS, 0), tick_times(&[5], SECOND_NS, 2)]);
         assert_eq!(both.rate_at(0).unwrap().as_per_second(), 8.0);
         assert_eq!(both.operations_at(7).unwrap().as_per_second(), 4.0);
         // Three years: no exact fraction of 56 bits, and yet a rate.
-        let long = roster(&[moments(&[0, 7], 94_608_000 * SECOND_NS + 1, 0)]);
+        let long = roster(&[tick_times(&[0, 7], 94_608_000 * SECOND_NS + 1, 0)]);
         let natural = long.rate_at(0).unwrap();
         assert!(
             (natural.as_per_second() * 94_608_000.0 - 4.0).abs() < 1e-6,
@@ -175,7 +175,7 @@ mod tests {
             (speed.as_f64() / (54_000.0 * 94_608_000.0 / 4.0) - 1.0).abs() < 1e-9,
             "{speed:?}"
         );
-        assert!(Roster::of_moments(vec![Group::new(100, 0, 1)], Vec::new()).is_err());
+        assert!(Roster::of_tick_times(vec![Group::new(100, 0, 1)], Vec::new()).is_err());
     }
 
     proptest! {
@@ -184,9 +184,9 @@ mod tests {
             lists in proptest::collection::vec((proptest::collection::btree_set(0u64..50, 1..6), 0u64..50), 1..5),
             cut in 0usize..60,
         ) {
-            let all: Vec<Moments> = lists
+            let all: Vec<TickTimes> = lists
                 .iter()
-                .map(|(times, shift)| moments(&times.iter().copied().collect::<Vec<_>>(), 50, *shift))
+                .map(|(times, shift)| tick_times(&times.iter().copied().collect::<Vec<_>>(), 50, *shift))
                 .collect();
             let roster = roster(&all);
             let slots: Vec<_> = roster.walk().take(60).collect();

@@ -1,41 +1,43 @@
-//! Output buffering for the text encoders: packed names, and a page that stays in the cache.
+//! Output buffering for the text encoders: packed names, and a buffer that stays in the cache.
 //!
 //! Copies have a fixed length and write beyond their end; the bytes overwritten there are written
 //! afterwards.
 
-mod piece;
-mod texts;
+mod short_text;
+mod text_table;
 
-pub(crate) use piece::Piece;
-pub(crate) use texts::{Text, Texts};
+pub(crate) use short_text::ShortText;
+pub(crate) use text_table::{Text, TextTable};
 
-use crate::wire::number::{MAX_TEXT, Plain, cents, format_f64};
+use crate::wire::number::{IntegerDigits, MAX_TEXT, cents, format_f64};
 
 /// Maximum number of bytes that a copy may write beyond its end.
 const OVERSHOOT: usize = 128;
 
-/// Size of a page, in bytes.
-const PAGE: usize = 8192;
+/// Size of a buffer, in bytes.
+const CAPACITY: usize = 8192;
 
 /// Maximum bytes of a record besides its name before room must be made again.
 const RECORD: usize = 192;
 
 /// Records to be output, in a block that stays in the first-level cache.
-pub(crate) struct Page {
-    bytes: Box<[u8; PAGE + OVERSHOOT]>,
-    // Invariant: used <= PAGE
+pub(crate) struct OutputBuffer {
+    bytes: Box<[u8; CAPACITY + OVERSHOOT]>,
+    // Invariant: used <= CAPACITY
     used: usize,
 }
 
-impl std::fmt::Debug for Page {
+impl std::fmt::Debug for OutputBuffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Page").field("used", &self.used).finish_non_exhaustive()
+        f.debug_struct("OutputBuffer")
+            .field("used", &self.used)
+            .finish_non_exhaustive()
     }
 }
 
-impl Page {
+impl OutputBuffer {
     pub(crate) fn new() -> Self {
-        let (bytes, used) = (Box::new([0; PAGE + OVERSHOOT]), 0);
+        let (bytes, used) = (Box::new([0; CAPACITY + OVERSHOOT]), 0);
         Self { bytes, used }
     }
 
@@ -48,7 +50,7 @@ impl Page {
     /// Appends a text of any length, and leaves room for `RECORD` bytes behind it.
     #[inline(always)]
     pub(crate) fn text(&mut self, text: Text<'_>, out: &mut Vec<u8>) {
-        if text.length > OVERSHOOT || self.used + OVERSHOOT + RECORD > PAGE {
+        if text.length > OVERSHOOT || self.used + OVERSHOOT + RECORD > CAPACITY {
             return self.any_text(text, out);
         }
         if let Some(from) = text.bytes.first_chunk::<OVERSHOOT>()
@@ -67,10 +69,10 @@ impl Page {
 
     #[inline(never)]
     fn any_text(&mut self, text: Text<'_>, out: &mut Vec<u8>) {
-        if self.used + text.length + RECORD > PAGE {
+        if self.used + text.length + RECORD > CAPACITY {
             self.flush(out);
         }
-        if text.length + RECORD > PAGE {
+        if text.length + RECORD > CAPACITY {
             out.extend_from_slice(text.as_bytes());
         } else {
             self.bytes[self.used..self.used + text.length].copy_from_slice(text.as_bytes());
@@ -78,32 +80,32 @@ impl Page {
         }
     }
 
-    /// Appends a piece, a text and a value: the common record. Returns false, with nothing
+    /// Appends a short text, a text and a value: the common record. Returns false, with nothing
     /// appended, if there is no fast path for them.
     #[inline(always)]
-    pub(crate) fn usual(&mut self, before: &Piece, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
-        match Plain::of(value) {
+    pub(crate) fn common_record(&mut self, before: &ShortText, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
+        match IntegerDigits::of(value) {
             Some(digits) => self.joined(before, text, |end| digits.append(end), out),
-            None => self.usual_cents(before, text, value, out),
+            None => self.common_record_with_cents(before, text, value, out),
         }
     }
 
     /// The same for a value with one or two decimals.
     #[inline(never)]
-    fn usual_cents(&mut self, before: &Piece, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
+    fn common_record_with_cents(&mut self, before: &ShortText, text: Text<'_>, value: f64, out: &mut Vec<u8>) -> bool {
         cents(value).is_some_and(|cents| self.joined(before, text, |end| append_cents(cents, end), out))
     }
 
-    /// Appends a piece, a text and eight bytes.
+    /// Appends a short text, a text and eight bytes.
     #[inline(always)]
-    pub(crate) fn word(&mut self, before: &Piece, text: Text<'_>, word: u64, out: &mut Vec<u8>) {
+    pub(crate) fn word(&mut self, before: &ShortText, text: Text<'_>, word: u64, out: &mut Vec<u8>) {
         let put = |end: &mut [u8; 16]| {
             *end = (u128::from(word) << 64).to_be_bytes();
             8
         };
         if !self.joined(before, text, put, out) {
             self.make_room(out);
-            self.piece(before);
+            self.short_text(before);
             self.text(text, out);
             self.bytes[self.used..self.used + 8].copy_from_slice(&word.to_be_bytes());
             self.used += 8;
@@ -116,12 +118,12 @@ impl Page {
         self.used
     }
 
-    /// Appends a piece, a text, and what `put` writes after them and returns the length of.
+    /// Appends a short text, a text, and what `put` writes after them and returns the length of.
     /// Returns false, with nothing appended, if the text is too long.
     #[inline(always)]
     fn joined(
         &mut self,
-        before: &Piece,
+        before: &ShortText,
         text: Text<'_>,
         put: impl FnOnce(&mut [u8; 16]) -> usize,
         out: &mut Vec<u8>,
@@ -129,14 +131,14 @@ impl Page {
         if text.length > 64 {
             return false;
         }
-        if self.used + OVERSHOOT + RECORD > PAGE {
+        if self.used + OVERSHOOT + RECORD > CAPACITY {
             self.flush(out);
         }
         let room = self.bytes[self.used..].first_chunk_mut::<OVERSHOOT>();
         let (Some(to), Some(from)) = (room, text.bytes.first_chunk::<64>()) else {
             return false;
         };
-        to[..Piece::ROOM].copy_from_slice(&before.text);
+        to[..ShortText::ROOM].copy_from_slice(&before.text);
         let start = before.length();
         // Piece, text and digits are at most 31 + 64 + 16 bytes.
         let Some(to) = to[start..].first_chunk_mut::<96>() else {
@@ -153,27 +155,32 @@ impl Page {
         true
     }
 
-    /// Appends a piece and a value, like [`Self::usual`].
+    /// Appends a short text and a value, like [`Self::common_record`].
     #[inline(always)]
-    pub(crate) fn usual_field(&mut self, before: &Piece, value: f64, out: &mut Vec<u8>) -> bool {
-        match Plain::of(value) {
+    pub(crate) fn common_field(&mut self, before: &ShortText, value: f64, out: &mut Vec<u8>) -> bool {
+        match IntegerDigits::of(value) {
             Some(digits) => self.joined_field(before, |end| digits.append(end), out),
             None => self.usual_cents_field(before, value, out),
         }
     }
 
     #[inline(never)]
-    fn usual_cents_field(&mut self, before: &Piece, value: f64, out: &mut Vec<u8>) -> bool {
+    fn usual_cents_field(&mut self, before: &ShortText, value: f64, out: &mut Vec<u8>) -> bool {
         cents(value).is_some_and(|cents| self.joined_field(before, |end| append_cents(cents, end), out))
     }
 
     #[inline(always)]
-    fn joined_field(&mut self, before: &Piece, put: impl FnOnce(&mut [u8; 16]) -> usize, out: &mut Vec<u8>) -> bool {
+    fn joined_field(
+        &mut self,
+        before: &ShortText,
+        put: impl FnOnce(&mut [u8; 16]) -> usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
         self.make_room(out);
         let Some(to) = self.bytes[self.used..].first_chunk_mut::<48>() else {
             return false;
         };
-        to[..Piece::ROOM].copy_from_slice(&before.text);
+        to[..ShortText::ROOM].copy_from_slice(&before.text);
         let Some(end) = to[before.length()..].first_chunk_mut() else {
             return false;
         };
@@ -184,24 +191,24 @@ impl Page {
     /// Makes room for `RECORD` bytes.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, out: &mut Vec<u8>) {
-        if self.used + RECORD > PAGE {
+        if self.used + RECORD > CAPACITY {
             self.flush(out);
         }
     }
 
-    /// Appends a piece; there must be room.
+    /// Appends a short text; there must be room.
     #[inline(always)]
-    pub(crate) fn piece(&mut self, piece: &Piece) {
+    pub(crate) fn short_text(&mut self, text: &ShortText) {
         if let Some(to) = self.bytes[self.used..].first_chunk_mut() {
-            *to = piece.text;
+            *to = text.text;
         }
-        self.used += piece.length();
+        self.used += text.length();
     }
 
     /// Appends the shortest decimal that reads back to the same bits; there must be room.
     #[inline(always)]
     pub(crate) fn value(&mut self, value: f64) {
-        match Plain::of(value) {
+        match IntegerDigits::of(value) {
             Some(digits) => self.digits(digits),
             None => self.any_value(value),
         }
@@ -211,7 +218,7 @@ impl Page {
     /// integers with an exponent get a point.
     #[inline(always)]
     pub(crate) fn value_with_point(&mut self, value: f64) {
-        match Plain::of(value) {
+        match IntegerDigits::of(value) {
             Some(digits) => self.digits(digits),
             None => self.any_value_with_point(value),
         }
@@ -233,7 +240,7 @@ impl Page {
     }
 
     #[inline(always)]
-    fn digits(&mut self, digits: Plain) {
+    fn digits(&mut self, digits: IntegerDigits) {
         if let Some(to) = self.bytes[self.used..].first_chunk_mut() {
             self.used += digits.append(to);
         }
@@ -252,9 +259,9 @@ impl Page {
     }
 }
 
-/// Writes the result of [`cents`] at the beginning of `to`, like [`Plain::append`].
+/// Writes the result of [`cents`] at the beginning of `to`, like [`IntegerDigits::append`].
 #[inline(always)]
-fn append_cents((whole, rest, length): (Plain, [u8; 4], usize), to: &mut [u8; 16]) -> usize {
+fn append_cents((whole, rest, length): (IntegerDigits, [u8; 4], usize), to: &mut [u8; 16]) -> usize {
     let point = whole.append(to);
     to[point..point + 4].copy_from_slice(&rest);
     point + length
@@ -266,42 +273,42 @@ mod tests {
     use crate::wire::number::push_f64;
 
     #[test]
-    fn texts_of_every_length_pass_through_a_page() {
-        let mut texts = Texts::new();
-        let piece = Piece::new(b" 17\n").unwrap();
+    fn texts_of_every_length_pass_through_a_buffer() {
+        let mut texts = TextTable::new();
+        let time = ShortText::new(b" 17\n").unwrap();
         let lengths = [
             0, 1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500, 8_000, 8_100, 9_000, 70_000,
         ];
         for length in lengths {
             texts.push(&vec![b'a' + (length % 26) as u8; length]).unwrap();
         }
-        let (mut page, mut out, mut expected) = (Page::new(), Vec::new(), Vec::new());
-        let mut usual = Vec::new();
+        let (mut buffer, mut out, mut expected) = (OutputBuffer::new(), Vec::new(), Vec::new());
+        let mut fast = Vec::new();
         for round in 0..400 {
             let index = round * 7 % texts.len();
             let value = [7.0, 1.25, -3.0, 1e300, 9_999_999_999.0][round % 5];
-            page.text(texts.get(index).unwrap(), &mut out);
-            page.value(value);
-            page.piece(&piece);
-            if !page.usual_field(&Piece::EMPTY, value, &mut out) {
-                page.value(value);
+            buffer.text(texts.get(index).unwrap(), &mut out);
+            buffer.value(value);
+            buffer.short_text(&time);
+            if !buffer.common_field(&ShortText::EMPTY, value, &mut out) {
+                buffer.value(value);
             }
-            if page.usual(&piece, texts.get(index).unwrap(), value, &mut out) {
-                usual.push(index);
-                page.make_room(&mut out);
+            if buffer.common_record(&time, texts.get(index).unwrap(), value, &mut out) {
+                fast.push(index);
+                buffer.make_room(&mut out);
             }
             expected.extend_from_slice(&vec![b'a' + (lengths[index] % 26) as u8; lengths[index]]);
             push_f64(value, &mut expected);
             expected.extend_from_slice(b" 17\n");
             push_f64(value, &mut expected);
-            if usual.last() == Some(&index) {
-                usual.clear();
+            if fast.last() == Some(&index) {
+                fast.clear();
                 expected.extend_from_slice(b" 17\n");
                 expected.extend_from_slice(&vec![b'a' + (lengths[index] % 26) as u8; lengths[index]]);
                 push_f64(value, &mut expected);
             }
         }
-        page.flush(&mut out);
+        buffer.flush(&mut out);
         assert!(out == expected);
         assert!(texts.get(lengths.len()).is_none());
     }
@@ -318,9 +325,9 @@ mod tests {
             (-7.0, "-7"),
         ];
         for (value, text) in table {
-            let (mut page, mut out) = (Page::new(), Vec::new());
-            page.value_with_point(value);
-            page.flush(&mut out);
+            let (mut buffer, mut out) = (OutputBuffer::new(), Vec::new());
+            buffer.value_with_point(value);
+            buffer.flush(&mut out);
             assert_eq!(String::from_utf8(out).unwrap(), text);
         }
     }

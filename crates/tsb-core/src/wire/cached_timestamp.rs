@@ -4,19 +4,19 @@
 //! any digit is parsed.
 
 use crate::time::Timestamp;
-use crate::wire::lanes::{Lane, digit_run, same16};
-use crate::wire::number::{LAST_START, Window, lane, read_decimal};
+use crate::wire::number::{LAST_START, Window, bytes16, read_decimal};
+use crate::wire::simd::{Bytes16, digit_run, same16};
 
 /// The last time and its text, including the bytes before and after it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stamp {
-    text: Lane,
+pub(crate) struct CachedTimestamp {
+    text: Bytes16,
     // In [3, 16]; 17, which never matches, before the first time.
     length: usize,
     at: Timestamp,
 }
 
-impl Stamp {
+impl CachedTimestamp {
     /// No time is known yet.
     pub(crate) fn new() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Stamp {
     /// End of the text at `start` of a window, if it equals the last one. `start` is at most 240.
     #[inline(always)]
     pub(crate) fn again(&self, window: &Window, start: usize) -> Option<usize> {
-        same16(lane(window, start), &self.text, self.length).then_some(start + self.length)
+        same16(bytes16(window, start), &self.text, self.length).then_some(start + self.length)
     }
 
     /// The same for any number of up to fourteen digits between `ends`, which is then remembered
@@ -66,14 +66,14 @@ impl Stamp {
         if start >= LAST_START || window[start] != before {
             return None;
         }
-        let length = digit_run(lane(window, first)) + 2;
+        let length = digit_run(bytes16(window, first)) + 2;
         let decimal = read_decimal(window, first)?;
         if decimal.end + 1 != start + length || window[decimal.end] != behind || length > 16 {
             return None;
         }
         *self = Self {
             at: time(decimal.value as i64)?,
-            text: *lane(window, start),
+            text: *bytes16(window, start),
             length,
         };
         Some(start + length)
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::wire::number::WINDOW;
 
-    fn read(stamp: &mut Stamp, text: &str) -> Option<(usize, i64)> {
+    fn read(stamp: &mut CachedTimestamp, text: &str) -> Option<(usize, i64)> {
         let mut window = [b'7'; WINDOW];
         window[5..5 + text.len()].copy_from_slice(text.as_bytes());
         let next = stamp.read(&window, 5, [b'[', b','], |number| {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_time_is_digits_between_two_bytes() {
-        let mut stamp = Stamp::new();
+        let mut stamp = CachedTimestamp::new();
         assert_eq!(read(&mut stamp, "[12,"), Some((9, 12)));
         assert_eq!(read(&mut stamp, "[12,5"), Some((9, 12)));
         for other in [

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::error::WorkloadError;
 use crate::workload::hash::{self, Stream};
-use crate::workload::law::{Clipped, Fold, Law, Output, Uniform};
+use crate::workload::value_model::{Clipped, Fold, Output, Uniform, ValueModel};
 
 /// A parameter of a value model, drawn once per series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Pick {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
-pub enum LawSpec {
+pub enum ValueModelSpec {
     /// Always the same value.
     Constant {
         /// The value.
@@ -145,11 +145,11 @@ const fn unit() -> f64 {
 /// The largest increment or step: sums stay exact for more than ten million ticks.
 const MAX_STEP: f64 = 1_073_741_824.0;
 
-impl LawSpec {
+impl ValueModelSpec {
     /// Draws the parameters of one series.
-    pub(crate) fn draw(&self, stream: &mut Stream) -> Law {
+    pub(crate) fn draw(&self, stream: &mut Stream) -> ValueModel {
         match self {
-            Self::Constant { value } => Law::Constant {
+            Self::Constant { value } => ValueModel::Constant {
                 value: value.draw(stream),
             },
             Self::Repeated {
@@ -158,7 +158,7 @@ impl LawSpec {
                 levels,
                 multiple,
                 decimals,
-            } => Law::Repeated {
+            } => ValueModel::Repeated {
                 change: hash::threshold(1.0 / every),
                 output: output(*multiple, base.draw(stream), *decimals),
                 levels: levels.draw(stream) as u64,
@@ -171,14 +171,14 @@ impl LawSpec {
             } => {
                 let (start, below) = (start.draw(stream), below.draw(stream));
                 if *still == 0.0 && *resets_every == 0.0 {
-                    return Law::Sum {
+                    return ValueModel::Sum {
                         start,
                         steps: Uniform::new(0.0, below as u32),
                         fold: Fold::AT_ZERO,
                         output: Output::PLAIN,
                     };
                 }
-                Law::Fitful {
+                ValueModel::PausingCounter {
                     start,
                     steps: clipped(below, *still),
                     reset: if *resets_every > 0.0 {
@@ -197,7 +197,7 @@ impl LawSpec {
                 decimals,
             } => {
                 let step = step.draw(stream);
-                Law::Sum {
+                ValueModel::Sum {
                     start: ((start.draw(stream) - low) / multiple).round(),
                     steps: Uniform::new(-step, 2 * step as u32 + 1),
                     fold: high.map_or(Fold::AT_ZERO, |high| Fold::band(((high - low) / multiple).floor())),
@@ -211,7 +211,7 @@ impl LawSpec {
                 slope,
                 multiple,
                 decimals,
-            } => Law::Noise {
+            } => ValueModel::Noise {
                 output: output(*multiple, base.draw(stream), *decimals),
                 draws: clipped(below.draw(stream), *still),
                 slope: *slope,
@@ -221,9 +221,9 @@ impl LawSpec {
 
     /// Checks that its parameters are valid.
     pub(crate) fn check(&self, family: &str) -> Result<(), WorkloadError> {
-        let law = Checker { family };
+        let checker = Checker { family };
         match self {
-            Self::Constant { value } => law.integers("value", value, -1e15, 1e15),
+            Self::Constant { value } => checker.integers("value", value, -1e15, 1e15),
             Self::Repeated {
                 every,
                 base,
@@ -231,10 +231,10 @@ impl LawSpec {
                 multiple,
                 decimals,
             } => {
-                law.within("every", *every, 1.0, 1e9)?;
-                law.integers("base", base, -1e15, 1e15)?;
-                law.integers("levels", levels, 1.0, MAX_STEP)?;
-                law.output(*multiple, *decimals)
+                checker.within("every", *every, 1.0, 1e9)?;
+                checker.integers("base", base, -1e15, 1e15)?;
+                checker.integers("levels", levels, 1.0, MAX_STEP)?;
+                checker.output(*multiple, *decimals)
             }
             Self::Counter {
                 start,
@@ -242,11 +242,11 @@ impl LawSpec {
                 still,
                 resets_every,
             } => {
-                law.integers("start", start, 0.0, 1e15)?;
-                law.integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
-                law.within("still", *still, 0.0, 0.999_999)?;
+                checker.integers("start", start, 0.0, 1e15)?;
+                checker.integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
+                checker.within("still", *still, 0.0, 0.999_999)?;
                 if *resets_every != 0.0 {
-                    law.within("resets_every", *resets_every, 1.0, 1e9)?;
+                    checker.within("resets_every", *resets_every, 1.0, 1e9)?;
                 }
                 Ok(())
             }
@@ -258,12 +258,12 @@ impl LawSpec {
                 multiple,
                 decimals,
             } => {
-                law.integers("start", start, *low, high.unwrap_or(1e15))?;
-                law.integers("step", step, 0.0, MAX_STEP)?;
-                law.integers("low", &Pick::One(*low), -1e15, 1e15)?;
-                law.output(*multiple, *decimals)?;
+                checker.integers("start", start, *low, high.unwrap_or(1e15))?;
+                checker.integers("step", step, 0.0, MAX_STEP)?;
+                checker.integers("low", &Pick::One(*low), -1e15, 1e15)?;
+                checker.output(*multiple, *decimals)?;
                 if let Some(high) = high {
-                    law.integers("high", &Pick::One(*high), low + multiple, 1e15)?;
+                    checker.integers("high", &Pick::One(*high), low + multiple, 1e15)?;
                 }
                 Ok(())
             }
@@ -275,11 +275,11 @@ impl LawSpec {
                 multiple,
                 decimals,
             } => {
-                law.integers("base", base, -1e15, 1e15)?;
-                law.integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
-                law.within("still", *still, 0.0, 0.999_999)?;
-                law.integers("slope", &Pick::One(*slope), -1e6, 1e6)?;
-                law.output(*multiple, *decimals)
+                checker.integers("base", base, -1e15, 1e15)?;
+                checker.integers("below", below, if *still > 0.0 { 2.0 } else { 1.0 }, MAX_STEP)?;
+                checker.within("still", *still, 0.0, 0.999_999)?;
+                checker.integers("slope", &Pick::One(*slope), -1e6, 1e6)?;
+                checker.output(*multiple, *decimals)
             }
         }
     }

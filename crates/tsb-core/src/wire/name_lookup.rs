@@ -10,8 +10,8 @@
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::{Clock, Timestamp};
 use crate::wire::columns::Columns;
+use crate::wire::name_order::NameOrder;
 use crate::wire::names::{Hash, Names};
-use crate::wire::order::Order;
 use crate::wire::{NotAdmitted, Room, Sink};
 
 /// Maximum length of a name that is remembered, in bytes.
@@ -22,12 +22,12 @@ const GROUP: usize = 32;
 
 /// The names of one connection and the samples that are not passed on yet.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct NameLookup {
     names: Names,
     columns: Columns,
     /// Index of the expected next name; may be one past the last.
     expected: usize,
-    order: Order,
+    order: NameOrder,
     ahead: Ahead,
 }
 
@@ -44,7 +44,7 @@ struct Ahead {
     successors: usize,
 }
 
-impl Known {
+impl NameLookup {
     /// An empty table. The clock seeds the hash, which does not affect the result.
     pub(crate) fn new(clock: &dyn Clock) -> Self {
         let seed = clock.wall().as_nanos() as u64 ^ clock.now().rotate_left(32);
@@ -52,7 +52,7 @@ impl Known {
             names: Names::new(0, seed),
             columns: Columns::new(),
             expected: 0,
-            order: Order::new(),
+            order: NameOrder::new(),
             ahead: Ahead::default(),
         }
     }
@@ -88,7 +88,7 @@ impl Known {
     pub(crate) fn announced(&mut self) {
         let ahead = &mut self.ahead;
         if 2 * ahead.successors > GROUP {
-            self.order = Order::new();
+            self.order = NameOrder::new();
             (ahead.used, ahead.announced) = (0, 0);
         }
         ahead.successors = 0;
@@ -192,44 +192,44 @@ mod tests {
 
     #[test]
     fn a_name_is_asked_about_once_and_refused_ones_are_counted() {
-        let mut known = Known::new(&*clock());
+        let mut lookup = NameLookup::new(&*clock());
         let mut heap = Heap {
             limit: 1,
             ..Heap::default()
         };
         for name in ["a", "b", "b", "a"] {
-            let (_, id) = known
+            let (_, id) = lookup
                 .entry(name.as_bytes(), || Ok(SeriesKey::new(name)), &mut heap)
                 .unwrap();
             for value in [1.0, 2.0] {
-                known.push(id, Timestamp(7), value, &mut heap);
+                lookup.push(id, Timestamp(7), value, &mut heap);
             }
         }
-        let bad = known.entry(b"bad", || Err("no name"), &mut heap);
-        known.flush(&mut heap);
+        let bad = lookup.entry(b"bad", || Err("no name"), &mut heap);
+        lookup.flush(&mut heap);
         assert_eq!((bad, heap.asked, heap.refused), (Err("no name"), 2, 4));
         let expected = [1.0, 2.0, 1.0, 2.0].map(|value| (SeriesId(0), Timestamp(7), value));
         assert_eq!(heap.samples, expected);
     }
 
     /// Looks up names, announcing `ahead` of each group, and returns whether order is lost.
-    fn look_up(known: &mut Known, order: &[usize], ahead: impl Fn(usize) -> usize) -> bool {
+    fn look_up(lookup: &mut NameLookup, order: &[usize], ahead: impl Fn(usize) -> usize) -> bool {
         let mut heap = Heap::default();
         for (index, number) in order.iter().enumerate() {
-            if known.is_blind() {
+            if lookup.is_blind() {
                 let names = order[index..].iter().map(|number| format!("name {}", ahead(*number)));
                 for name in names {
-                    if !known.announce(name.as_bytes()) {
+                    if !lookup.announce(name.as_bytes()) {
                         break;
                     }
                 }
-                known.announced();
+                lookup.announced();
             }
             let name = format!("name {number}");
-            let entry = known.entry(name.as_bytes(), || Ok(SeriesKey::new(name.as_str())), &mut heap);
+            let entry = lookup.entry(name.as_bytes(), || Ok(SeriesKey::new(name.as_str())), &mut heap);
             assert_eq!(entry.unwrap().0, Some(*number));
         }
-        known.order.is_kept()
+        lookup.order.is_kept()
     }
 
     #[test]
@@ -238,13 +238,13 @@ mod tests {
         let shuffled: Vec<usize> = in_order.iter().map(|index| index * 7_919 % 1_000).collect();
         let announcements: [fn(usize) -> usize; 3] = [|number| number, |number| number / 2, |number| number + 2_000];
         for ahead in announcements {
-            let mut known = Known::new(&*clock());
-            assert!(look_up(&mut known, &in_order, ahead));
-            assert!(look_up(&mut known, &in_order, ahead));
-            assert!(!look_up(&mut known, &shuffled, ahead));
+            let mut lookup = NameLookup::new(&*clock());
+            assert!(look_up(&mut lookup, &in_order, ahead));
+            assert!(look_up(&mut lookup, &in_order, ahead));
+            assert!(!look_up(&mut lookup, &shuffled, ahead));
             // An order that comes back is noticed.
-            assert!(look_up(&mut known, &in_order, ahead));
-            assert!(look_up(&mut known, &in_order, ahead));
+            assert!(look_up(&mut lookup, &in_order, ahead));
+            assert!(look_up(&mut lookup, &in_order, ahead));
         }
     }
 }

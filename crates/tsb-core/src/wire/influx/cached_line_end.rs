@@ -5,15 +5,15 @@
 
 use super::Precision;
 use crate::time::Timestamp;
-use crate::wire::lanes::same16;
-use crate::wire::number::{Window, lane};
+use crate::wire::number::{Window, bytes16};
+use crate::wire::simd::same16;
 
 /// A length that never matches.
 const NEVER: usize = 33;
 
 /// The last timestamp and its text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tail {
+pub(super) struct CachedLineEnd {
     text: [[u8; 16]; 2],
     // In [3, 21], or `NEVER` before the first line.
     length: usize,
@@ -21,7 +21,7 @@ pub(super) struct Tail {
     precision: Precision,
 }
 
-impl Tail {
+impl CachedLineEnd {
     /// No line end is known yet.
     pub(super) fn new(precision: Precision) -> Self {
         Self {
@@ -48,9 +48,10 @@ impl Tail {
     #[inline(always)]
     pub(super) fn again(&self, window: &Window, start: usize) -> Option<usize> {
         let same = if self.length > 16 {
-            *lane(window, start) == self.text[0] && same16(lane(window, start + 16), &self.text[1], self.length - 16)
+            *bytes16(window, start) == self.text[0]
+                && same16(bytes16(window, start + 16), &self.text[1], self.length - 16)
         } else {
-            same16(lane(window, start), &self.text[0], self.length)
+            same16(bytes16(window, start), &self.text[0], self.length)
         };
         same.then_some(start + self.length)
     }
@@ -75,8 +76,8 @@ impl Tail {
         let number = std::str::from_utf8(&text[1..=digits]).ok()?;
         self.at = self.precision.time(number.parse().ok()?)?;
         self.length = digits + 2;
-        for (lane, bytes) in self.text.iter_mut().zip(text.as_chunks().0) {
-            *lane = *bytes;
+        for (bytes16, bytes) in self.text.iter_mut().zip(text.as_chunks().0) {
+            *bytes16 = *bytes;
         }
         Some(start + self.length)
     }

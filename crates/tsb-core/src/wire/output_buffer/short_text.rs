@@ -3,17 +3,17 @@
 /// A short text that many records share, such as a timestamp with a record's end; copied as a
 /// whole.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ShortText {
     pub(super) text: [u8; Self::ROOM],
     // In [0, ROOM]
     length: u8,
 }
 
-impl Piece {
-    /// The longest piece.
+impl ShortText {
+    /// The longest text.
     pub(crate) const ROOM: usize = 31;
 
-    /// The empty piece.
+    /// The empty text.
     pub(crate) const EMPTY: Self = Self {
         text: [0; Self::ROOM],
         length: 0,
@@ -21,23 +21,23 @@ impl Piece {
 
     /// `None` when the text is longer than `ROOM`.
     pub(crate) fn new(text: &[u8]) -> Option<Self> {
-        let mut piece = Self::EMPTY;
-        piece.text.get_mut(..text.len())?.copy_from_slice(text);
-        piece.length = text.len() as u8;
-        Some(piece)
+        let mut copy = Self::EMPTY;
+        copy.text.get_mut(..text.len())?.copy_from_slice(text);
+        copy.length = text.len() as u8;
+        Some(copy)
     }
 
-    /// A piece of a short constant text.
+    /// A copy of a short constant text.
     pub(crate) const fn of<const N: usize>(text: &[u8; N]) -> Self {
-        assert!(N <= Self::ROOM, "a piece is short");
-        let mut piece = Self::EMPTY;
+        assert!(N <= Self::ROOM, "the text is short");
+        let mut copy = Self::EMPTY;
         let mut at = 0;
         while at < N {
-            piece.text[at] = text[at];
+            copy.text[at] = text[at];
             at += 1;
         }
-        piece.length = N as u8;
-        piece
+        copy.length = N as u8;
+        copy
     }
 
     /// Length in bytes.
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_has_a_longest() {
-        assert_eq!(Piece::new(&[1; Piece::ROOM]).unwrap().length(), Piece::ROOM);
-        assert!(Piece::new(&[1; Piece::ROOM + 1]).is_none());
+    fn a_short_text_has_a_maximum_length() {
+        assert_eq!(ShortText::new(&[1; ShortText::ROOM]).unwrap().length(), ShortText::ROOM);
+        assert!(ShortText::new(&[1; ShortText::ROOM + 1]).is_none());
     }
 }

@@ -15,7 +15,7 @@ pub(crate) use portable::{digit_run, find_at_most, find_byte, join16, prefetch, 
 pub(crate) use sse2::{digit_run, find_at_most, find_byte, join16, prefetch, same16};
 
 /// Sixteen bytes of text.
-pub(crate) type Lane = [u8; 16];
+pub(crate) type Bytes16 = [u8; 16];
 
 #[cfg(test)]
 mod tests {
@@ -32,14 +32,14 @@ mod tests {
         ) {
             let text: [u8; 16] = text.as_bytes().try_into().unwrap();
             let other: [u8; 16] = other.as_bytes().try_into().unwrap();
-            for lane in [text, other, bytes] {
-                prop_assert_eq!(sse2::digit_run(&lane), portable::digit_run(&lane));
-                prop_assert_eq!(sse2::find_at_most(&lane, limit), portable::find_at_most(&lane, limit));
-                prop_assert_eq!(sse2::find_at_most(&lane, b' '), portable::find_at_most(&lane, b' '));
-                prop_assert_eq!(sse2::find_byte(&lane, text[3]), portable::find_byte(&lane, text[3]));
-                prop_assert_eq!(sse2::find_byte(&lane, limit), portable::find_byte(&lane, limit));
+            for bytes16 in [text, other, bytes] {
+                prop_assert_eq!(sse2::digit_run(&bytes16), portable::digit_run(&bytes16));
+                prop_assert_eq!(sse2::find_at_most(&bytes16, limit), portable::find_at_most(&bytes16, limit));
+                prop_assert_eq!(sse2::find_at_most(&bytes16, b' '), portable::find_at_most(&bytes16, b' '));
+                prop_assert_eq!(sse2::find_byte(&bytes16, text[3]), portable::find_byte(&bytes16, text[3]));
+                prop_assert_eq!(sse2::find_byte(&bytes16, limit), portable::find_byte(&bytes16, limit));
                 for count in 0..=17 {
-                    prop_assert_eq!(sse2::same16(&lane, &text, count), portable::same16(&lane, &text, count));
+                    prop_assert_eq!(sse2::same16(&bytes16, &text, count), portable::same16(&bytes16, &text, count));
                 }
             }
         }
@@ -47,10 +47,10 @@ mod tests {
         #[test]
         fn digits_at_the_end_are_joined(number in 0_u64..10_000_000_000_000_000, before in "[ -~]{16}") {
             let digits = number.to_string();
-            let mut lane: [u8; 16] = before.as_bytes().try_into().unwrap();
-            lane[16 - digits.len()..].copy_from_slice(digits.as_bytes());
-            prop_assert_eq!(portable::join16(&lane, digits.len()), number);
-            prop_assert_eq!(sse2::join16(&lane, digits.len()), number);
+            let mut bytes16: [u8; 16] = before.as_bytes().try_into().unwrap();
+            bytes16[16 - digits.len()..].copy_from_slice(digits.as_bytes());
+            prop_assert_eq!(portable::join16(&bytes16, digits.len()), number);
+            prop_assert_eq!(sse2::join16(&bytes16, digits.len()), number);
         }
     }
 
@@ -58,15 +58,15 @@ mod tests {
     fn every_byte_is_told_from_a_digit() {
         for byte in 0..=255_u8 {
             for at in 0..16 {
-                let mut lane = *b"0123456789987654";
-                lane[at] = byte;
+                let mut bytes16 = *b"0123456789987654";
+                bytes16[at] = byte;
                 let run = if byte.is_ascii_digit() { 16 } else { at };
-                assert_eq!((portable::digit_run(&lane), sse2::digit_run(&lane)), (run, run));
-                let mut lane = [0xff; 16];
-                lane[at] = byte;
+                assert_eq!((portable::digit_run(&bytes16), sse2::digit_run(&bytes16)), (run, run));
+                let mut bytes16 = [0xff; 16];
+                bytes16[at] = byte;
                 let found = if byte <= b' ' { at } else { 16 };
-                assert_eq!(portable::find_at_most(&lane, b' '), found);
-                assert_eq!(sse2::find_at_most(&lane, b' '), found);
+                assert_eq!(portable::find_at_most(&bytes16, b' '), found);
+                assert_eq!(sse2::find_at_most(&bytes16, b' '), found);
             }
         }
     }

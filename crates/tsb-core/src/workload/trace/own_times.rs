@@ -9,8 +9,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Cells, Piece};
-use crate::schedule::Moments;
+use super::{CellLists, TickSamples};
+use crate::schedule::TickTimes;
 use crate::series::SeriesId;
 use crate::time::SECOND_NS;
 use crate::trace::Trace;
@@ -18,14 +18,14 @@ use crate::workload::error::WorkloadError;
 
 /// The samples of a recording by host and moment, and by series.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct OwnTimes {
     window_ns: u64,
     interval_ns: u64,
     hosts: Vec<Host>,
     /// By position: the moments of its host at which a series has a sample.
-    by_series: Cells<u32>,
+    by_series: CellLists<u32>,
     /// By group.
-    moments: Vec<Moments>,
+    tick_times: Vec<TickTimes>,
     /// Samples whose series has another sample at the same time.
     doubled: u64,
 }
@@ -36,10 +36,10 @@ struct Host {
     first: u32,
     times: Arc<[u64]>,
     /// By moment.
-    rows: Cells<SeriesId>,
+    rows: CellLists<SeriesId>,
 }
 
-impl Own {
+impl OwnTimes {
     /// Lays out the series in `order`; `sizes` are the numbers of series per host.
     pub(super) fn lay(
         trace: &Trace,
@@ -62,8 +62,8 @@ impl Own {
             window_ns,
             interval_ns: usual_ns,
             hosts: Vec::with_capacity(sizes.len()),
-            by_series: Cells::new(),
-            moments: Vec::new(),
+            by_series: CellLists::new(),
+            tick_times: Vec::new(),
             doubled: 0,
         };
         let mut first = 0;
@@ -95,7 +95,7 @@ impl Own {
         // The sort must be stable: samples of one series at the same time keep their file order.
         samples.sort_by_key(|&(time, place, _)| (time, place));
         let mut times = Vec::new();
-        let mut rows = Cells::new();
+        let mut rows = CellLists::new();
         let mut by_place: Vec<Vec<(u32, f64)>> = vec![Vec::new(); members.len()];
         for moment in samples.chunk_by(|left, right| left.0 == right.0) {
             let number = times.len() as u32;
@@ -129,10 +129,10 @@ impl Own {
             let samples =
                 self.by_series.starts[(host.first + len) as usize] - self.by_series.starts[host.first as usize];
             let shift = shifts[group / hosts];
-            Moments::new(host.times.clone(), self.window_ns, shift, samples as u64)
+            TickTimes::new(host.times.clone(), self.window_ns, shift, samples as u64)
         });
         // Every host has a series and every series a sample, so no list is empty or refused.
-        self.moments = groups.flatten().collect();
+        self.tick_times = groups.flatten().collect();
     }
 
     pub(super) fn window_ns(&self) -> u64 {
@@ -156,8 +156,8 @@ impl Own {
         self.hosts.iter().map(|host| host.times.len() as u64).max().unwrap_or(0)
     }
 
-    pub(super) fn moments(&self) -> &[Moments] {
-        &self.moments
+    pub(super) fn tick_times(&self) -> &[TickTimes] {
+        &self.tick_times
     }
 
     fn copy_of(&self, group: usize) -> u32 {
@@ -166,12 +166,12 @@ impl Own {
 
     /// What a range of series of a group sends at a tick; `series` is the number of series per
     /// copy.
-    pub(super) fn piece(&self, group: usize, ids: Range<u32>, tick: u64, series: u32) -> Piece<'_> {
+    pub(super) fn piece(&self, group: usize, ids: Range<u32>, tick: u64, series: u32) -> TickSamples<'_> {
         let host = &self.hosts[group % self.hosts.len()];
         let offset = self.copy_of(group) * series;
         let range = SeriesId(ids.start - offset)..SeriesId(ids.end - offset);
-        let (places, values) = host.rows.part(self.moments[group].place(tick), range);
-        Piece { offset, places, values }
+        let (places, values) = host.rows.part(self.tick_times[group].place(tick), range);
+        TickSamples { offset, places, values }
     }
 
     /// The values of a series (`place` in the recording) at some ticks of its group.
@@ -182,9 +182,9 @@ impl Own {
         ticks: Range<u64>,
     ) -> impl Iterator<Item = (u64, f64)> + use<'_> {
         let (rows, values) = self.by_series.list(place as usize);
-        let moments = &self.moments[group];
-        let per_window = moments.per_window();
-        let first = moments.place(ticks.start) as u64;
+        let tick_times = &self.tick_times[group];
+        let per_window = tick_times.per_window();
+        let first = tick_times.place(ticks.start) as u64;
         let start = rows.partition_point(|&row| u64::from(row) < first);
         // The tick at which moment 0 was last; negative if that was before tick 0.
         let zero = i128::from(ticks.start) - i128::from(first);
@@ -204,7 +204,7 @@ impl Own {
         let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
             return false;
         };
-        let at = self.moments[group].within_window(offset_ns);
+        let at = self.tick_times[group].within_window(offset_ns);
         (times[first as usize]..times[last as usize].saturating_add(self.interval_ns)).contains(&at)
     }
 }

@@ -1,4 +1,4 @@
-//! Own times: every sample of a recording is sent, at its own time, and only then.
+//! OwnTimes times: every sample of a recording is sent, at its own time, and only then.
 
 use std::collections::BTreeMap;
 
@@ -240,7 +240,7 @@ proptest! {
         }
         // The emitter's order is that of the timestamps.
         let groups = workload.groups().iter().map(|group| Group::new(group.interval_ns, 0, 1)).collect();
-        let roster = Roster::of_moments(groups, workload.moments().unwrap().to_vec()).unwrap();
+        let roster = Roster::of_tick_times(groups, workload.tick_times().unwrap().to_vec()).unwrap();
         for slot in roster.walk().take(100) {
             let at = workload.timestamp(slot.group as usize, slot.tick, BASE);
             prop_assert_eq!(at - BASE, slot.offset_ns as i64);

@@ -6,16 +6,16 @@ use std::ops::Range;
 use super::Dialect;
 use super::line::time_of;
 use crate::time::Timestamp;
+use crate::wire::cached_timestamp::CachedTimestamp;
 use crate::wire::names::find_end_from;
 use crate::wire::number::{Window, find_from, read_decimal};
-use crate::wire::stamp::Stamp;
 
 /// The beginning of a line.
 const COMMAND: &[u8; 4] = b"put ";
 
 /// A line of the common form, whose names are not validated.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Usual {
+pub(super) struct CommonLine {
     /// Range of the metric in the window.
     pub(super) metric: Range<usize>,
     /// With the space that precedes them.
@@ -28,7 +28,7 @@ pub(super) struct Usual {
 
 /// The line at the beginning of a window; `None` if it needs the exact path.
 #[inline(always)]
-pub(super) fn read(window: &Window, dialect: Dialect, stamp: &mut Stamp) -> Option<Usual> {
+pub(super) fn read(window: &Window, dialect: Dialect, stamp: &mut CachedTimestamp) -> Option<CommonLine> {
     if !window.starts_with(COMMAND) {
         return None;
     }
@@ -46,7 +46,7 @@ pub(super) fn read(window: &Window, dialect: Dialect, stamp: &mut Stamp) -> Opti
         return None;
     }
     let end = find_from(window, decimal.end, b'\n')?;
-    Some(Usual {
+    Some(CommonLine {
         metric: COMMAND.len()..space,
         tags: decimal.end..end,
         at: stamp.at(),
