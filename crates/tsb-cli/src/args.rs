@@ -37,19 +37,16 @@ pub struct Cli {
     pub run: RunArgs,
 }
 
-/// Options of a run that `tsb emit` accepts and that have no effect there.
-const NOT_OF_EMIT: [&str; 11] = [
+/// Options of a run that `tsb emit` refuses, so its help leaves them out.
+const NOT_OF_EMIT: [&str; 8] = [
     "store",
     "transport",
     "protocol",
-    "max_series",
     "gro",
     "receive_buffer",
     "no_verify",
     "store_timeout",
     "no_calibrate",
-    "html",
-    "hdr_log",
 ];
 
 /// The command line as shown in help: the options of a run appear under `tsb run` only, not

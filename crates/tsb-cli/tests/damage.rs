@@ -68,11 +68,12 @@ impl CachedFiles {
         self.folder.path().join("journal")
     }
 
-    fn newest_segment(&self) -> PathBuf {
+    /// The newest segment; `None` before there is one.
+    fn newest_segment(&self) -> Option<PathBuf> {
         let entries = std::fs::read_dir(self.journal()).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
         let segments = paths.filter(|path| path.to_string_lossy().contains("tsb.journal.0"));
-        segments.max().unwrap()
+        segments.max()
     }
 
     /// A small run that ends; its report.
@@ -130,7 +131,7 @@ fn flip(path: &Path, at: usize) -> Vec<u8> {
 fn a_query_says_what_a_flipped_bit_has_cost_and_changes_nothing_of_it() {
     let place = CachedFiles::new();
     place.leave_samples();
-    let segment = place.newest_segment();
+    let segment = place.newest_segment().unwrap();
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
     let damaged = flip(&segment, length / 2);
     let query = || tsb(&["query", &place.store(), "--series", "left"]);
@@ -164,7 +165,7 @@ fn a_verification_says_damage_of_what_it_does_not_read_and_leaves_it() {
     let place = CachedFiles::new();
     place.run();
     place.leave_samples();
-    let segment = place.newest_segment();
+    let segment = place.newest_segment().unwrap();
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
     let damaged = flip(&segment, length / 2);
     let report = place.folder.path().join("report.json");
@@ -202,7 +203,8 @@ fn a_killed_run_whose_journal_lost_its_head_gives_its_samples_back() {
     let clock = MonotonicClock::new();
     let holds = |bytes: u64| {
         let is_there = place.journal().join("tsb.journal.marker").exists();
-        is_there && std::fs::metadata(place.newest_segment()).is_ok_and(|segment| segment.len() > bytes)
+        let segment = if is_there { place.newest_segment() } else { None };
+        segment.is_some_and(|path| std::fs::metadata(path).is_ok_and(|segment| segment.len() > bytes))
     };
     while !holds(6_000) && child.try_wait().unwrap().is_none() {
         clock.wait_until(clock.now() + 5_000_000);
@@ -212,7 +214,7 @@ fn a_killed_run_whose_journal_lost_its_head_gives_its_samples_back() {
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(holds(6_000), "{said}");
-    let segment = place.newest_segment();
+    let segment = place.newest_segment().unwrap();
     flip(&segment, 3);
     let listed = tsb(&["query", &place.files(), "--list"]);
     let series = String::from_utf8(listed.stdout).unwrap();
@@ -230,7 +232,7 @@ fn a_killed_run_whose_journal_lost_its_head_gives_its_samples_back() {
 fn a_journal_of_a_later_version_is_bad_usage_and_no_file_is_touched() {
     let place = CachedFiles::new();
     place.leave_samples();
-    let segment = place.newest_segment();
+    let segment = place.newest_segment().unwrap();
     let mut bytes = std::fs::read(&segment).unwrap();
     bytes[7] = b'9';
     let sum = crc32(&bytes[..12]);
@@ -277,7 +279,7 @@ fn a_listener_of_files_says_damage_of_its_journal_and_its_checkpoint() {
     let cache = open();
     update(&cache, 5..50);
     drop(cache);
-    let segment = place.newest_segment();
+    let segment = place.newest_segment().unwrap();
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
     flip(&segment, length / 2);
     flip(&checkpoint, 100);

@@ -84,7 +84,7 @@ fn what_a_sender_or_a_receiver_cannot_know_is_absent() {
         "/cost/bytes_per_sample",
     ];
     let of_a_receiver = [
-        "/plan",
+        "/plan/workload",
         "/seed",
         "/fingerprint",
         "/ledger/due",

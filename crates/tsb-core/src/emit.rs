@@ -1,4 +1,4 @@
-//! The emitter: open-loop workers that drive a closure (or a [`Target`]) on schedule.
+//! The emitter: workers that drive a closure (or a [`Target`]) on schedule, or in a closed loop.
 //!
 //! Each worker thread owns a contiguous range of groups, a [`Source`] that prepares
 //! operations, a [`Target`] that takes them, and its own recorders. It prepares an
@@ -16,7 +16,7 @@
 //! operation.
 //!
 //! Between due and done the emitter allocates nothing and takes no lock; it reads the
-//! clock twice an operation. It knows no store: [`run`] is all that an embedder needs.
+//! clock twice per operation that is late, and more often while it waits. It knows no store: [`run`] is all that an embedder needs.
 
 mod cpu;
 mod exceptions;
@@ -81,7 +81,8 @@ pub trait Target {
     fn send(&mut self, operation: &Operation<'_>) -> Outcome;
 
     /// Nothing more is due for now: push out what is buffered. Not called while the
-    /// worker is behind its schedule, nor in a closed loop; called once at the end.
+    /// worker is behind its schedule, nor in a closed loop; called once at the end, unless the
+    /// target has failed.
     fn idle(&mut self) {}
 }
 

@@ -1,13 +1,14 @@
 //! Latency: what is recorded, per interval and in total, and which quantiles may be printed.
 //!
-//! Three times are measured for an operation, each in its own histogram:
+//! A [`Recorder`] holds one kind of time. The emitter records these of an operation:
 //!
 //! - **response time**, due to done: what a client of the store feels;
 //! - **service time**, start to done: what the store took;
 //! - **lag**, due to start: what the operation waited for earlier ones, or for the emitter.
 //!
-//! On a wire without acknowledgements there is a fourth, **delivery**: from start until the
-//! receiver has read the operation. Service time then runs from there to done.
+//! and beside them the part of the lag that is its own. On a wire without acknowledgements the
+//! receiver records **delivery**, too: from start until it has read the operation. Service time
+//! then runs from there to done.
 //!
 //! Each worker owns plain histograms. At the end of an interval the worker itself packs its counts
 //! into a few hundred bytes of its own arena: no lock, no queue and no other thread is involved,

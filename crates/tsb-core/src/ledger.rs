@@ -39,11 +39,11 @@ pub enum Counter {
     Rejected,
     /// Accepted by the store.
     Accepted,
-    /// Acknowledged by a foreign server.
+    /// Acknowledged by an external server; at a listener of ours it is [`Counter::Accepted`].
     Confirmed,
-    /// Refused by a foreign server.
+    /// Refused by an external server; at a listener of ours it is [`Counter::Rejected`].
     Refused,
-    /// Sent to a foreign server that never answered for them.
+    /// Sent to an external server that never answered for them.
     Unknown,
     /// Read back with the value that was written.
     Verified,
@@ -55,7 +55,7 @@ pub enum Counter {
     Lost,
     /// In the store, with another value.
     Altered,
-    /// Extra copies.
+    /// Found beyond what was sent: extra copies, and samples that were never sent.
     Duplicated,
     /// In a step for which a consolidating store has no row yet.
     Unconsolidated,

@@ -1,12 +1,15 @@
 //! Sockets: the targets of the emitter, and the listeners that feed a store.
 //!
 //! Nothing here parses or prints: codecs come from [`crate::wire`], and an [`Ingest`] decides
-//! where the samples go. Tokio handles connecting, accepting and readiness; it never runs a codec
-//! or a store:
+//! where the samples go. Tokio connects, accepts, and says when a socket is ready; it never runs a
+//! codec or a store. Each thread that waits for sockets runs a reactor of its own while it waits:
 //!
 //! ```text
-//! pacing thread                    tokio thread            ingest thread
-//! encode, write  --- readiness -->  I/O driver  -- wake --> read, decode, apply
+//! pacing thread                     ingest thread
+//! encode, write    --- kernel --->  read, decode, apply
+//! waits for room                    waits for bytes
+//!
+//! tokio thread: accepts connections, and hands each to an ingest thread
 //! ```
 //!
 //! A [`StreamTarget`] encodes and writes on its own pacing thread, and blocks that thread when the

@@ -3,7 +3,7 @@
 //! print.
 //!
 //! The names are a promise to other programs (docs/formats/report.md). A count that cannot exist
-//! in a run is absent, not 0. Units are the last word of a name. METHODOLOGY.md explains the
+//! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
 //! figures. How a report is displayed is *not* decided here but in the renderer.
 
 mod damage;
@@ -82,7 +82,7 @@ pub struct Run {
     pub noise: Option<Noise>,
     /// The durability of an acknowledgement.
     pub durability: DurabilityReport,
-    /// Asked and held rate.
+    /// The rate that was asked for, and the rate that was achieved.
     pub rate: Rate,
     /// What happened to every sample.
     pub ledger: LedgerReport,
@@ -120,7 +120,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether other programs sent the samples, so that nobody here knows what they were.
+    /// Whether other programs sent the samples, so that their values are not known here.
     pub const fn is_of_strangers(&self) -> bool {
         self.fingerprint.is_empty()
     }
@@ -131,7 +131,7 @@ impl Run {
 pub struct Target {
     /// The store's own name.
     pub store: String,
-    /// `inproc`, `tcp`, `udp`, `unix`, `unixgram`.
+    /// `inproc`, `tcp`, `udp`, `unix`, `unixgram`, `http`.
     pub transport: String,
     /// The wire protocol, if there was a wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]

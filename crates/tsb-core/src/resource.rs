@@ -1,7 +1,7 @@
 //! Resources that tsb, its threads and other processes used, and the machine that they ran on.
 //!
-//! Everything comes from the kernel's files, which `proc` reads. What cannot be read is absent,
-//! never 0.
+//! Most figures come from `/proc`, through `proc`; clock source, frequency governor and limits of
+//! control groups are read here. What cannot be read is absent, never 0.
 
 mod cgroup;
 mod listening;

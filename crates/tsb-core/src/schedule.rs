@@ -53,7 +53,7 @@ pub enum ScheduleError {
     #[error("cannot schedule anything at a rate of 0")]
     NeverDue,
     /// A piece of a curve that is empty or too long.
-    #[error("cannot use a piece of {length_ns} ns: it must last at least 1 ns and less than 2 years")]
+    #[error("cannot use a piece of {length_ns} ns: it must last at least 1 ns and less than 2^56 ns (2.28 years)")]
     PieceLength {
         /// Its length.
         length_ns: u64,
@@ -67,7 +67,7 @@ pub enum ScheduleError {
         max: usize,
     },
     /// Recorded due times that decrease.
-    #[error("recorded due time {index} ({due_ns} ns) lies before the one ahead of it")]
+    #[error("recorded due time {index} ({due_ns} ns) is earlier than the one before it")]
     RecordedOrder {
         /// Index of the offending time, from 0.
         index: usize,
@@ -246,7 +246,8 @@ impl Schedule {
         })
     }
 
-    /// Whether it counts samples and not operations: true for rates and bursts.
+    /// Whether its events are samples and not operations: true for rates, bursts, and Poisson
+    /// arrivals before [`Schedule::of_operations`].
     pub const fn counts_samples(&self) -> bool {
         matches!(self, Self::Curve(_) | Self::Burst { .. } | Self::Poisson { .. })
     }

@@ -40,7 +40,8 @@ pub const NOISE_SHARE_MAX: f64 = 0.02;
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 #[non_exhaustive]
 pub enum Status {
-    /// The ledger is unbalanced, or acknowledged data is lost or altered.
+    /// The ledger is unbalanced, acknowledged data is lost, altered, duplicated or invented, or the
+    /// emitter or the listener failed.
     Invalid,
     /// Too little of what was accepted was read back and compared.
     Unverified,
@@ -95,7 +96,7 @@ pub struct Verdict {
     pub status: Status,
     /// Every reason that applies, or why the run is valid; with measured figures.
     pub reasons: Vec<String>,
-    /// Every figure that has a threshold, crossed or not.
+    /// Every figure that was measured and has a threshold, crossed or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<Measured>,
 }
@@ -162,7 +163,8 @@ pub struct Evidence {
     pub peak_kept_share: Option<f64>,
     /// The generator's ceiling, if it was measured.
     pub ceiling_per_second: Option<f64>,
-    /// p99 of the emitter's own part of the lag, measured while the store was idle.
+    /// p99 of the emitter's own part of the lag: what arose while it was not inside a call of the
+    /// target.
     pub own_lag_p99_ns: Option<u64>,
     /// Shortest interval of the workload in real time.
     pub interval_ns: Option<u64>,

@@ -1,4 +1,5 @@
-//! Codecs: bytes to samples, and samples to bytes. No sockets, no clock.
+//! Codecs: bytes to samples, and samples to bytes. No sockets, and no clock but the
+//! one that a decoder is given.
 //!
 //! A codec is a pair: an [`Encoder`], made from a catalog, which turns batches into payload; and a
 //! [`Decoder`], which turns the bytes of one connection into batches and passes them to a

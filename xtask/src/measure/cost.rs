@@ -18,6 +18,13 @@ pub(super) fn table(rounds: usize) -> Result<String> {
     run(cargo(&build).args(["tsb-cli", "--features", "mongo"]))?;
     run(cargo(&build).args(["tsb-bench", "--features", "mongo", "--example", "cost_table"]))?;
     servers::up(&["mongod"])?;
+    let printed = print_table(rounds);
+    servers::down(&["mongod"])?;
+    printed
+}
+
+/// Runs the program with the server that was started.
+fn print_table(rounds: usize) -> Result<String> {
     let mongo = servers::store_of("mongod")?;
     let address = mongo
         .trim_start_matches("mongo://")

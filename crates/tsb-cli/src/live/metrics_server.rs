@@ -248,7 +248,8 @@ fn answer(request: &[u8], shared: &SharedState) -> Vec<u8> {
     let mut words = line.split(' ');
     match (words.next(), words.next()) {
         (Some("GET"), Some("/metrics")) => {
-            let text = openmetrics::text(&shared.snapshot(1));
+            // The asked rate of the newest interval needs the end of the one before it.
+            let text = openmetrics::text(&shared.snapshot(2));
             reply("200 OK", openmetrics::CONTENT_TYPE, &text)
         }
         (Some("GET"), Some("/")) => reply("200 OK", "text/plain", "see /metrics\n"),
@@ -265,6 +266,9 @@ fn reply(status: &str, kind: &str, body: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use tsb_core::report::Interval;
+    use tsb_run::IntervalLatencies;
+
     use super::*;
 
     fn ask(address: SocketAddr, request: &[u8]) -> String {
@@ -292,6 +296,25 @@ mod tests {
         assert!(!ask(address, b"\xff\xfe\r\n\r\n").contains("200 OK"));
         drop(TcpStream::connect(address).unwrap());
         assert!(ask(address, b"GET /metrics HTTP/1.1\r\n\r\n").contains("# EOF"));
+    }
+
+    #[test]
+    fn the_asked_rate_of_a_schedule_is_that_of_its_newest_interval() {
+        let shared = Arc::<SharedState>::default();
+        for end_ns in [1_000_000_000, 2_000_000_000, 3_000_000_000] {
+            let interval = Interval {
+                end_ns,
+                asked: Some(1_000),
+                ..Interval::default()
+            };
+            shared.add(interval, &IntervalLatencies::default());
+        }
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, shared).unwrap();
+        let text = ask(server.address(), b"GET /metrics HTTP/1.1\r\n\r\n");
+        let asked = text
+            .lines()
+            .find(|line| line.starts_with("tsb_asked_samples_per_second"));
+        assert!(asked.is_some_and(|line| line.ends_with(" 1000")), "{text}");
     }
 
     #[test]

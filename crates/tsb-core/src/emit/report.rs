@@ -139,7 +139,7 @@ pub enum Ended {
     Panicked(String),
 }
 
-/// Why an operation is not where the frontier says it is.
+/// Why an issued operation did not end normally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -44,7 +44,7 @@ pub enum EmitError {
 /// target), what was measured until then is in the report.
 ///
 /// # Errors
-/// When a thread cannot be started; nothing has been sent then but by those that could.
+/// When a thread cannot be started. Only the threads that had started may have sent something.
 pub fn run<S, T>(run: &Run<'_>, workers: Vec<Worker<S, T>>) -> Result<Report<S, T>, EmitError>
 where
     S: Source + Send,

@@ -21,8 +21,8 @@ pub struct Settings {
     pub interval_ns: u64,
     /// Room for operations with an unusual end, a worker: reserved before the start.
     pub exceptions_max: usize,
-    /// Samples sent of each that the roster declares, on average: operations that are never
-    /// prepared are counted so. in [0, ..)
+    /// Mean share of the declared samples that are sent. It estimates the samples of operations
+    /// that are never prepared. in [0, ..)
     pub sent_share: f64,
 }
 

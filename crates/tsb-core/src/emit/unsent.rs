@@ -1,7 +1,7 @@
 //! What was due by the end of a run and was never sent.
 //!
 //! A rate far beyond what can be sent leaves more operations behind than there is time to
-//! count one by one: they are calculated, but for independent arrivals.
+//! count one by one: they are calculated, except for Poisson arrivals, which are counted.
 
 use super::report::Ended;
 use super::state::WorkerState;
@@ -15,7 +15,7 @@ const STOP_CHECK: u64 = 1 << 12;
 /// during the count leaves the rest uncounted, so that run was cut short.
 pub(super) fn settle(parts: &Parts<'_>, agenda: &mut Agenda, ended: Ended, state: &mut WorkerState) -> Ended {
     if ended != Ended::Planned {
-        // What is due until now is counted, so until now it took.
+        // What is due until now is counted, so the run lasted until now.
         state.end_ns = state.end_ns.max(parts.run.clock.now());
     }
     let ended = if parts.run.timetable.pace.is_open_loop() {

@@ -1,5 +1,6 @@
-//! Findings: samples found wrong, by name, with the kind of error. The list is bounded; the counts
-//! in the ledger are exact.
+//! Findings: samples found wrong, by name, with the kind of error. The list is bounded; the
+//! ledger counts every sample. There an invented sample counts as duplicated, and a missing one
+//! has no counter.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Divides the bytes of a read into pieces that are decoded and applied together.
 //!
-//! Operations applied together end together. With a fast store a piece is the whole read. With a
-//! slow one, a read of a few hundred operations would give each of them the time of all. So a
+//! All operations of a piece get the same end time. With a fast store a piece is the whole read;
+//! with a slow one, each of a few hundred operations would get the time that all took. So a
 //! listener that times operations takes a read in pieces of about a millisecond each, and the time
 //! that the later bytes wait for a piece counts as delivery.
 

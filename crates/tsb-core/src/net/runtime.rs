@@ -1,4 +1,4 @@
-//! The tokio runtime of a run: one thread that handles readiness and no payload.
+//! The tokio runtime of a run: one thread that accepts connections and sees no payload.
 
 use std::thread;
 
@@ -12,8 +12,8 @@ use crate::time::thread_cpu_ns;
 ///
 /// One thread is enough because no payload passes through it, and on a machine with two cores
 /// every further thread takes CPU time from the working ones. Dropping it ends the thread; sockets
-/// still in use then fail. Listeners and targets take a handle, so they work on any other runtime
-/// too.
+/// still in use then fail. A listener of connections takes a handle, so it works on any other
+/// runtime too.
 #[derive(Debug)]
 pub struct Runtime {
     handle: Handle,

@@ -165,7 +165,7 @@ impl Worker {
             let (shared, timing) = (&*self.shared, &*self.timing);
             let (read_buffer, meter) = (&mut self.read_buffer, &mut self.meter);
             if catch_unwind(AssertUnwindSafe(|| {
-                connection.end(end, read_buffer, shared, timing, meter)
+                connection.end(end, read_buffer, shared, timing, meter);
             }))
             .is_err()
             {

@@ -33,8 +33,8 @@ pub struct Noise {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_share: Option<f64>,
     /// CPU time of processes that are neither ours nor the target's, while threads of ours or of
-    /// the target waited for a CPU; as a share of the CPU time that was available to us, and at
-    /// least of one CPU.
+    /// the target waited for a CPU; divided by the CPU time of ours and the target's plus
+    /// this time, or by the elapsed time if that is longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_share: Option<f64>,
     /// Time in which our threads and the target's waited for each other, as a share of the time in

@@ -10,7 +10,7 @@ use super::rate::{Rate, gcd};
 
 /// Maximum number of pieces in a curve.
 pub(super) const PIECES_MAX: usize = 1024;
-/// Upper bound of the length of a piece, in nanoseconds (2.3 years); exclusive.
+/// Upper bound of the length of a piece, in nanoseconds (2.28 years); exclusive.
 const LENGTH_MAX: u64 = 1 << 56;
 
 /// A piece of a rate curve, on which the rate changes linearly from `from` to `to`.

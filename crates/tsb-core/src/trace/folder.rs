@@ -15,8 +15,8 @@ const MAX_DEPTH: usize = 16;
 /// Maximum number of skipped files that are named.
 const NAMED_FILES: usize = 3;
 
-/// Reads every file below a folder whose extension belongs to a format, in order of their names.
-/// Hidden files are skipped.
+/// Reads every file below a folder whose extension belongs to a format, or with `format` every
+/// file, in order of their names. Hidden files are skipped.
 ///
 /// # Errors
 /// Names the file that cannot be read, or two files that would give the same series.

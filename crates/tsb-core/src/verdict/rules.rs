@@ -142,7 +142,7 @@ impl Evidence {
     }
 
     fn generator_limited(&self, findings: &mut Findings) {
-        // A closed loop has no asked rate: the held rate is compared with the ceiling.
+        // A closed loop has no asked rate, so this rule does not apply to it.
         if let (Some(mean), Some(ceiling)) = (self.asked_per_second, self.ceiling_per_second)
             && ceiling > 0.0
         {
@@ -285,12 +285,12 @@ impl Evidence {
             format!(", {} of the asked rate held", beside(held, HELD_SHARE_MIN, 4))
         });
         let ceiling = match (self.asked_per_second, self.ceiling_per_second) {
-            (Some(mean), Some(ceiling)) => {
+            (Some(mean), Some(ceiling)) if ceiling > 0.0 => {
                 let asked = self.peak_asked_per_second.map_or(mean, |peak| peak.max(mean));
                 let used = beside(asked / ceiling, CEILING_SHARE_MAX, 4);
                 format!(", {used} of the generator's ceiling used")
             }
-            (None, Some(ceiling)) => {
+            (None, Some(ceiling)) if ceiling > 0.0 => {
                 format!(
                     ", {:.4} of the generator's ceiling held",
                     self.held_per_second / ceiling

@@ -1,4 +1,5 @@
-//! From a protocol to its encoder, decoder and packer: the one place that knows them all.
+//! From a protocol to its encoder, decoder and packer: the one place that knows all
+//! [`Protocol`]s. HTTP bodies are in `http`, rrdcached's protocol is no `Protocol`.
 
 use std::sync::Arc;
 

@@ -34,6 +34,8 @@ pub struct Journal {
 #[derive(Debug, Default)]
 struct State {
     file: Option<File>,
+    /// Whether the file is of this journal: one that could not be created may be another's.
+    is_created: bool,
     nonce: u64,
     sequence: u64,
     /// The lines that later lines do not supersede.
@@ -100,7 +102,10 @@ impl Journal {
         if state.file.is_none() && state.failure.is_none() {
             state.nonce = nonce;
             let opened = File::create(&self.path);
-            state.keep(opened, |state, file| state.file = Some(file));
+            state.keep(opened, |state, file| {
+                state.file = Some(file);
+                state.is_created = true;
+            });
         }
         state.section
     }
@@ -160,11 +165,11 @@ impl Journal {
     /// # Errors
     /// If the file cannot be removed.
     pub fn finish(&self) -> Result<(), Error> {
-        let (sequence, section, is_kept) = {
+        let (is_ours, section, is_kept) = {
             let state = self.state();
-            (state.sequence, state.section, state.is_kept)
+            (state.is_created && state.sequence > 0, state.section, state.is_kept)
         };
-        if sequence == 0 || is_kept {
+        if !is_ours || is_kept {
             return Ok(());
         }
         if self.is_named {
@@ -202,5 +207,32 @@ impl State {
         self.bytes = (self.lasting.len() + self.latest.len()) as u64;
         self.file = Some(OpenOptions::new().append(true).open(path)?);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_journal_could_not_create_it_does_not_remove() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("report.json");
+        // A folder stands where the file would be.
+        fs::create_dir(beside(&report)).unwrap();
+        let journal = Journal::beside(&report);
+        let section = journal.begin(1);
+        journal.append(section, &[Record::WorkEnd {}]);
+        assert!(journal.failure().is_some());
+        journal.finish().unwrap();
+        assert!(beside(&report).is_dir());
+
+        fs::remove_dir(beside(&report)).unwrap();
+        let journal = Journal::beside(&report);
+        let section = journal.begin(2);
+        journal.append(section, &[Record::WorkEnd {}]);
+        assert!(beside(&report).is_file());
+        journal.finish().unwrap();
+        assert!(!beside(&report).exists());
     }
 }

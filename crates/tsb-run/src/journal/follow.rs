@@ -256,7 +256,9 @@ impl<'a> Follower<'a> {
             levels,
             refused_unnamed: self.refused_unnamed + beyond_names,
         };
-        let is_same = reached.levels == self.written.levels && reached.sent == self.written.sent;
+        let is_same = reached.levels == self.written.levels
+            && reached.sent == self.written.sent
+            && reached.refused_unnamed == self.written.refused_unnamed;
         if is_same && names.rejected.is_empty() {
             return;
         }

@@ -114,7 +114,7 @@ fn every_row_of_a_real_store_is_as_computed() {
             let (rule, sent, found) = filled(derivation, &irregular(seed, derivation));
             let mut notes = Vec::new();
             let tally = compare(&rule, &sent, &UncertainSamples::None, &found, &mut |note| {
-                notes.push(note)
+                notes.push(note);
             });
             assert!(notes.is_empty(), "{derivation:?}, seed {seed}: {notes:?}");
             let compared = tally.verified + tally.unconsolidated + tally.expired + tally.unrepresented;
@@ -179,7 +179,7 @@ fn a_wrong_a_missing_and_an_invented_row_are_seen() {
 fn tally(rule: &Consolidated, sent: &Columns, answer: &StoreAnswer) -> (Tally, Vec<Difference>) {
     let mut notes = Vec::new();
     let tally = compare(rule, sent, &UncertainSamples::None, answer, &mut |note| {
-        notes.push(note)
+        notes.push(note);
     });
     (tally, notes)
 }
