@@ -1,4 +1,5 @@
-//! Inputs and names shared by the benchmarks: seeded, and built outside the timed region.
+//! Fleets, store drivers, sockets and servers that the benchmarks share; all are seeded, and built
+//! outside the timed region.
 
 pub mod codec;
 pub mod loopback;

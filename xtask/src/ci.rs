@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: runs every check in turn, from cheap to expensive, with times and a
-//! summary.
+//! `cargo xtask ci`: runs the checks in turn, from cheap to expensive, with times and a summary;
+//! the long ones only with `--full`.
 //!
 //! A failing step does not stop the others: one run shows everything that is wrong.
 

@@ -123,7 +123,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
     }
     if results.failures() > 0 {
         bail!(
-            "{} trials ended as none may:\n{}",
+            "{} trials lost data silently, panicked or hung:\n{}",
             results.failures(),
             results.wrong().join("\n")
         );

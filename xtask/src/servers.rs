@@ -1,6 +1,6 @@
 //! `cargo xtask servers`: real servers on loopback, started and stopped by one command.
 //!
-//! Each server is one file here and one entry in `SERVERS`. It gets a folder below
+//! Each server is one file here and an entry in `SERVERS`, or several for its variants. It gets a folder below
 //! `target/servers`, free ports, and a record of its processes, which is written before anything
 //! else can fail: `down` stops those processes and no others.
 

@@ -1,7 +1,6 @@
 //! The command line as typed. Nothing here is checked against the machine: `plan` does that.
 //!
-//! The options of a run are one struct that the command line and a run file (TOML) share, so
-//! both use the same names.
+//! A run file (TOML) has the flags of a run as its keys, by the same names.
 
 use std::path::PathBuf;
 
@@ -305,7 +304,7 @@ pub struct ReportArgs {
     /// Name of a run, once per run, in their order
     ///
     /// Without it, a run has the label that it was given when it ran, else the name of its store and what
-    /// tells it from the others.
+    /// tells it from the others, such as the name of its file.
     #[arg(long, value_name = "NAME")]
     pub label: Vec<String>,
     /// Also write one self-contained page with plots; without it, none

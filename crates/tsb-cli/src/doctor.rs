@@ -1,6 +1,6 @@
 //! `tsb doctor`: finds what on this machine would spoil a measurement, with advice.
 //!
-//! Facts are read or measured by functions that pure functions then judge. The only change it
+//! Some functions read or measure facts; pure functions judge them. The only change it
 //! makes is a small file that it writes, syncs and removes; it warns before a benchmark and is
 //! no benchmark of the disk itself.
 

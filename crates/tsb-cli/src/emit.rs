@@ -50,7 +50,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let mut plan = plan::load(&run)?;
     endpoint.options.apply(&mut plan.wire);
     let mut plan = plan.complete()?;
-    // What is read back, if anything is, is for the user to say.
+    // The user names the store later, with `tsb verify --store`.
     plan.stores.clear();
     if run.print_plan {
         return crate::run::print_plan(&plan);

@@ -100,7 +100,8 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
         return files::command(args, &limits, store_timeouts, duration_ns);
     }
     let outputs = Outputs::open(&args.output)?;
-    // Before anyone hears that it listens: from then on a signal asks for an orderly end.
+    // Install the signal handlers before the first "listening" line: from then on a signal must
+    // end the command in order.
     let signals = interrupt::signals();
     let service = Arc::new(Service::open(args, &limits)?);
     let mut told = ReportedDamage::default();

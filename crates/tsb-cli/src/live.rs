@@ -19,7 +19,7 @@ pub use terminal::Terminal;
 
 use crate::args::{Progress, RunArgs};
 
-/// Whether a view is wanted, and there is a terminal for it.
+/// Whether to open the view. Where the user asked for neither, only on a terminal that allows it.
 fn wants_view(args: &RunArgs) -> bool {
     let is_wanted = match args.progress {
         Progress::Lines => false,

@@ -1,4 +1,4 @@
-//! `tsb reproduce`: repeats a published experiment, as it was and without its mistakes.
+//! `tsb reproduce`: repeats a published experiment, with its mistakes removed.
 
 mod rrdcached;
 

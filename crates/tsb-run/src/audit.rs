@@ -1,5 +1,5 @@
-//! The audit: generates every sample that was sent a second time, series by series, and compares
-//! it with what the store returns.
+//! The audit: generates again every sample that was sent, series by series, and compares it with
+//! what the store returns.
 //!
 //! From the run itself it takes only the ticks that each worker issued, the samples rejected by
 //! name, and the store's answers about its newest samples. The start of the retention is
@@ -46,9 +46,9 @@ pub struct Scope<'a> {
     pub unsent: &'a [(u32, Range<u64>)],
     /// Ticks of groups that were sent and never answered: the store may or may not hold them.
     pub unanswered: &'a [(u32, Range<u64>)],
-    /// The run was killed at an unknown point among the unanswered operations. In every series,
-    /// the samples after the newest one that the store accepted either were never sent or were
-    /// lost before they were acknowledged.
+    /// Whether the run was killed while operations were unanswered. Samples newer than the newest
+    /// accepted one of their series are then not expected: they were never sent, or lost before
+    /// they were acknowledged.
     pub is_cut_off: bool,
     /// Ticks of groups whose samples may not all have arrived: lost in transport, or never
     /// answered. A row of a consolidating store that depends on one of them is not compared.
@@ -74,7 +74,7 @@ pub struct Audit {
     pub rejected: u64,
     /// Of these, never answered.
     pub unanswered: u64,
-    /// Of these, never answered, and not there.
+    /// Of these, never answered, and not in the store.
     pub absent: u64,
     /// The other samples, by outcome.
     pub tally: Tally,

@@ -29,7 +29,7 @@ const FLEET_SPAN_MAX_NS: u64 = 200 * 365 * 86_400 * SECOND_NS;
 pub struct Plan {
     /// [`PLAN_VERSION`].
     pub version: u32,
-    /// The stores, run one after the other on the same work.
+    /// The stores, run one after the other with the same workload.
     pub stores: Vec<Spec>,
     /// How samples reach the store.
     pub transport: Transport,

@@ -3,8 +3,8 @@
 //!
 //! Grammar: `[wrapper+]...scheme:[path][?option=value[&option=value]...]`. A wrapper's own
 //! options carry its name: `throttle+ring:?throttle.rate=1000`. The path ends at the first `?`, a
-//! value at the next `&`; there are no escapes. The hosts of a server may be preceded by
-//! `user:password@`, where `%40` stands for an `@`.
+//! value at the next `&`; neither has escapes. The hosts of a server may be preceded
+//! by `user:password@`, in which `%40` stands for `@` and `%3F` for `?`.
 //!
 //! A [`Spec`] is parsed and checked as a whole before anything is opened. Combinations of options
 //! are *not* checked here: the stores' constructors do that.

@@ -69,8 +69,8 @@ fn mutate() -> Result<Outcome> {
     Ok(Outcome::PASSED)
 }
 
-/// Each library with each of its features alone: what one feature needs must not come
-/// from another.
+/// Each library with features of its own alone: what one feature needs must not come from
+/// another. Those that need a server or librrd are built by `clippy`, with all others.
 fn each_feature() -> Result<Outcome> {
     let combinations: &[&[&str]] = &[
         &["check", "--package", "tsb-core"],
@@ -119,7 +119,7 @@ fn doc() -> Result<Outcome> {
     Ok(Outcome::PASSED)
 }
 
-/// A minute a target; the examples step gives each three seconds.
+/// A minute, or sixty rounds, per target; the examples step gives each three seconds.
 fn fuzz() -> Result<Outcome> {
     let harnesses: [(&str, &str, &[&str]); 5] = [
         ("tsb-core", "fuzz", &["all", "--seconds", "60"]),

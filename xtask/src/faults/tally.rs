@@ -75,7 +75,7 @@ impl Tally {
         self.wrong.extend(other.wrong.iter().take(room).cloned());
     }
 
-    /// Trials that ended as none may.
+    /// Trials that lost data silently, panicked or hung.
     pub(super) const fn failures(&self) -> u64 {
         self.silent + self.panicked + self.hung
     }
@@ -120,7 +120,7 @@ impl Results {
         table
     }
 
-    /// Trials that ended as none may.
+    /// Trials that lost data silently, panicked or hung.
     pub(super) fn failures(&self) -> u64 {
         self.rows.iter().map(|(_, _, tally)| tally.failures()).sum()
     }

@@ -14,7 +14,7 @@ use super::{Format, Progress};
 /// Everything about a run, and where its results go.
 #[derive(Debug, Default, Clone, Args)]
 pub struct RunArgs {
-    /// The options that a run file may also hold.
+    /// The options that become part of the plan.
     #[command(flatten)]
     pub options: RunOptions,
     /// Where results go.
@@ -102,7 +102,7 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// The options of a run: flags, and keys of a run file, by the same names.
+/// The options of a run that become part of its plan.
 #[derive(Debug, Default, Clone, PartialEq, Args)]
 pub struct RunOptions {
     /// Store to measure, such as sqlite:/tmp/m.db [default: memory:]

@@ -217,7 +217,7 @@ static KNOWN: [StoreInfo; 10] = [
                 "throttle.duplicate_one_in",
                 Kind::Count,
                 None,
-                "keeps one sample in N twice",
+                "returns one sample in N twice",
             ),
             option("throttle.seed", Kind::Number, Some("1"), "which samples the faults hit"),
         ],

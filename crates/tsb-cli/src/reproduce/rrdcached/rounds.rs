@@ -1,5 +1,4 @@
-//! The passes of one engine over all files: cold and crossing a step, warm within the step, then
-//! warm and crossing the next.
+//! The passes of one engine over all files, cold and warm, within a step and crossing one.
 
 use tsb_core::report::experiment::Round;
 use tsb_core::time::{Clock, MonotonicClock};
