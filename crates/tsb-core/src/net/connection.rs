@@ -1,7 +1,7 @@
 //! One accepted connection, as its ingest thread handles it: read, decode, apply, answer, close.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -30,9 +30,6 @@ pub(super) struct Shared {
     pub(super) ingest: Box<dyn Ingest>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) mileposts: Option<Arc<Mileposts>>,
-    /// Whether a connection was refused for lack of room since idle connections were last looked
-    /// for.
-    pub(super) was_crowded: AtomicBool,
 }
 
 impl Shared {
@@ -49,15 +46,13 @@ impl Shared {
             ingest: Box::new(ingest),
             clock,
             mileposts,
-            was_crowded: AtomicBool::new(false),
         })
     }
 
-    /// Whether there is no room for another connection, or the last one was refused for that.
-    pub(super) fn is_crowded(&self) -> bool {
+    /// Whether the limit of open connections is reached.
+    pub(super) fn is_full(&self) -> bool {
         let open = self.counters.open_connections.load(Ordering::Acquire);
-        let is_full = open >= self.options.max_connections.max(1) as u64;
-        self.was_crowded.swap(false, Ordering::AcqRel) || is_full
+        open >= self.options.max_connections.max(1) as u64
     }
 }
 

@@ -35,15 +35,15 @@ pub(super) struct Messages {
     pub(super) opened: Vec<(UnregisteredStream, Address)>,
     /// Connections, by number, that have bytes to read.
     pub(super) ready: Vec<u64>,
-    /// Whether it is time to close idle connections.
-    pub(super) looks: bool,
+    /// Close the connections that have been idle for this long.
+    pub(super) close_idle_after: Option<Duration>,
     /// Whether no further connection will be opened: drain the open ones, and end.
     pub(super) is_last: bool,
 }
 
 impl Messages {
     fn is_empty(&self) -> bool {
-        self.opened.is_empty() && self.ready.is_empty() && !self.looks && !self.is_last
+        self.opened.is_empty() && self.ready.is_empty() && self.close_idle_after.is_none() && !self.is_last
     }
 }
 
@@ -53,9 +53,9 @@ impl Inbox {
         self.post(|messages| messages.opened.push((stream, peer)));
     }
 
-    /// Asks the thread to look for idle connections.
-    pub(super) fn look(&self) {
-        self.post(|messages| messages.looks = true);
+    /// Asks the thread to close the connections that have been idle for this long.
+    pub(super) fn close_idle(&self, after: Duration) {
+        self.post(|messages| messages.close_idle_after = Some(after));
     }
 
     /// Asks the thread to drain its connections and end.
@@ -80,7 +80,7 @@ impl Inbox {
     pub(super) fn fetch(&self, reactor: &Runtime, messages: &mut Messages, limit: Option<Duration>) {
         messages.opened.clear();
         messages.ready.clear();
-        messages.looks = false;
+        messages.close_idle_after = None;
         match limit {
             None => reactor.block_on(self.filled()),
             // Polls the sockets once.

@@ -1,6 +1,5 @@
 //! The listener of connections: it accepts or refuses them, and hands them to its ingest threads.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use super::inbox::Inbox;
 use super::ingest::Ingest;
 use super::listener_view::ListenerView;
 use super::milepost::{Mileposts, Timing};
-use super::options::{Granted, ListenOptions};
+use super::options::{Granted, ListenOptions, ROOM_AFTER};
 use super::stats::{ListenerStats, add};
 use super::stream::{ListeningSocket, UnregisteredStream, remove};
 use super::worker::Worker;
@@ -108,6 +107,7 @@ impl Listener {
             shared: Arc::clone(&new.shared),
             inboxes,
             next: 0,
+            was_refused: false,
         };
         new.acceptor = Some((stop, handle.spawn(acceptor.run(listener, stopped))));
         Ok(new)
@@ -215,6 +215,8 @@ struct Acceptor {
     shared: Arc<Shared>,
     inboxes: Vec<Arc<Inbox>>,
     next: usize,
+    /// Whether a connection was refused for lack of room since idle ones were last closed.
+    was_refused: bool,
 }
 
 impl Acceptor {
@@ -226,20 +228,27 @@ impl Acceptor {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break,
-                _ = look.tick(), if idle.is_some() => self.inboxes.iter().for_each(|inbox| inbox.look()),
+                _ = look.tick(), if idle.is_some() => self.close_idle(idle.unwrap_or_default()),
                 accepted = listener.accept() => {
                     // The ingest thread registers the socket anew, with its own reactor.
                     if let Ok((stream, peer)) = accepted {
                         self.admit(stream, peer);
                     } else {
                         add(&self.shared.counters.accept_errors, 1);
-                        self.shared.was_crowded.store(true, Ordering::Release);
+                        self.was_refused = true;
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 }
             }
         }
         self.empty_backlog(listener);
+    }
+
+    /// Has every ingest thread close its idle connections, earlier where there is no room.
+    fn close_idle(&mut self, idle: Duration) {
+        let is_crowded = std::mem::take(&mut self.was_refused) || self.shared.is_full();
+        let after = if is_crowded { idle.min(ROOM_AFTER) } else { idle };
+        self.inboxes.iter().for_each(|inbox| inbox.close_idle(after));
     }
 
     /// Accepts the connections in the kernel's backlog: their peers may already have sent all
@@ -255,10 +264,9 @@ impl Acceptor {
     fn admit(&mut self, stream: UnregisteredStream, peer: Address) {
         let counters = &self.shared.counters;
         // Only this task adds connections, so the limit holds.
-        let open = counters.open_connections.load(Ordering::Acquire);
-        if open >= self.shared.options.max_connections.max(1) as u64 {
+        if self.shared.is_full() {
             add(&counters.refused_connections, 1);
-            self.shared.was_crowded.store(true, Ordering::Release);
+            self.was_refused = true;
             return;
         }
         add(&counters.open_connections, 1);
@@ -266,5 +274,35 @@ impl Acceptor {
         stream.answer_at_once();
         self.inboxes[self.next].open(stream, peer);
         self.next = (self.next + 1) % self.inboxes.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::inbox::Messages;
+    use crate::net::ingest::Intake;
+    use crate::time::ManualClock;
+
+    #[test]
+    fn every_ingest_thread_makes_room_after_a_refusal_and_only_once() {
+        const IDLE: Duration = Duration::from_mins(10);
+        let no_client = |_: &Address| -> Intake { unreachable!("nobody connects") };
+        let clock = Arc::new(ManualClock::new());
+        let mut acceptor = Acceptor {
+            shared: Shared::new(ListenOptions::default(), no_client, clock, None),
+            inboxes: vec![Arc::default(), Arc::default()],
+            next: 0,
+            was_refused: true,
+        };
+        let reactor = Builder::new_current_thread().build().unwrap();
+        for after in [ROOM_AFTER, IDLE] {
+            acceptor.close_idle(IDLE);
+            for inbox in &acceptor.inboxes {
+                let mut messages = Messages::default();
+                inbox.fetch(&reactor, &mut messages, Some(Duration::ZERO));
+                assert_eq!(messages.close_idle_after, Some(after));
+            }
+        }
     }
 }

@@ -14,7 +14,6 @@ use super::connection::{Connection, ConnectionEnd, Shared};
 use super::cpu::{IngestCpu, Meter};
 use super::inbox::{Inbox, Messages};
 use super::milepost::Timing;
-use super::options::ROOM_AFTER;
 use super::read_buffer::ReadBuffer;
 use super::stats::add;
 use super::stream::{Stream, UnregisteredStream};
@@ -101,14 +100,8 @@ impl Worker {
                     self.serve(id);
                 }
             }
-            if messages.looks
-                && let Some(idle) = self.shared.options.idle_timeout
-            {
-                self.close_idle(if self.shared.is_crowded() {
-                    idle.min(ROOM_AFTER)
-                } else {
-                    idle
-                });
+            if let Some(after) = messages.close_idle_after {
+                self.close_idle(after);
             }
         }
     }
