@@ -163,12 +163,11 @@ fn ledger(endpoint: &Endpoint, driven: &PassResult) -> Ledger {
 /// answer only counts them.
 fn exceptions(driven: &PassResult) -> Exceptions {
     let unsent = unsent(driven);
-    Exceptions {
-        rejected_unnamed: driven.counts.rejected,
-        never_arrived: unsent,
-        never_arrived_unnamed: Some(unsent),
-        ..excepted(driven)
-    }
+    let mut exceptions = excepted(driven);
+    exceptions.rejected_unnamed = driven.counts.rejected;
+    exceptions.never_arrived = unsent;
+    exceptions.never_arrived_unnamed = Some(unsent);
+    exceptions
 }
 
 /// The reporting intervals. Samples lost with a connection were the last ones given to it, so
@@ -258,6 +257,8 @@ fn cost(driven: &PassResult) -> Cost {
 fn result(context: &RunContext, endpoint: &Endpoint, all: &SendResults) -> EmitReport {
     let SendResults { base, driven, seen } = all;
     let wire = driven.wire.as_ref();
+    let mut target = Target::new(endpoint.to_string(), endpoint.transport.name(), "not read back");
+    target.protocol = Some(endpoint.protocol.to_string());
     EmitReport {
         written: Written::here(),
         started_at_ns: base.0,
@@ -266,24 +267,12 @@ fn result(context: &RunContext, endpoint: &Endpoint, all: &SendResults) -> EmitR
         plan: context.plan.clone(),
         seed: context.plan.workload.seed,
         fingerprint: fingerprint(context),
-        target: Target {
-            store: endpoint.to_string(),
-            transport: endpoint.transport.name().to_owned(),
-            protocol: Some(endpoint.protocol.to_string()),
-            exactness: "not read back".to_owned(),
-        },
-        verdict: Verdict {
-            status: Status::Unverified,
-            reasons: vec!["nothing was read back: tsb verify does, with --store".to_owned()],
-            measured: Vec::new(),
-        },
-        durability: DurabilityReport {
-            level: Durability::Unconfirmed,
-            acknowledged: Durability::Unconfirmed,
-            copies: 0,
-            wait: None,
-            untimed: 0,
-        },
+        target,
+        verdict: Verdict::new(
+            Status::Unverified,
+            vec!["nothing was read back: tsb verify does, with --store".to_owned()],
+        ),
+        durability: DurabilityReport::new(Durability::Unconfirmed, 0),
         rate: rate(context, endpoint, driven),
         ledger: ledger(endpoint, driven),
         latency: latency(endpoint, driven),

@@ -131,11 +131,7 @@ fn unreadable(store: &str, failure: &Failure) -> VerifiedStore {
         plan: None,
         seed: None,
         journal: None,
-        verdict: Verdict {
-            status,
-            reasons: vec![words(failure)],
-            measured: Vec::new(),
-        },
+        verdict: Verdict::new(status, vec![words(failure)]),
         ledger: None,
         damage: Vec::new(),
     }

@@ -39,6 +39,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run, or several of the same work against several stores.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
@@ -46,6 +47,17 @@ pub struct Report {
     pub tsb_version: String,
     /// The runs, in the order in which they ran.
     pub runs: Vec<Run>,
+}
+
+impl Report {
+    /// The report that this program writes of `runs`.
+    pub fn new(runs: Vec<Run>) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+            runs,
+        }
+    }
 }
 
 /// One run against one store.
@@ -128,6 +140,7 @@ impl Run {
 
 /// The store that was driven, and the transport.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Target {
     /// The store's own name.
     pub store: String,
@@ -140,8 +153,21 @@ pub struct Target {
     pub exactness: String,
 }
 
+impl Target {
+    /// A store that was reached by `transport` without a wire protocol.
+    pub fn new(store: impl Into<String>, transport: impl Into<String>, exactness: impl Into<String>) -> Self {
+        Self {
+            store: store.into(),
+            transport: transport.into(),
+            protocol: None,
+            exactness: exactness.into(),
+        }
+    }
+}
+
 /// The level of every acknowledgement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DurabilityReport {
     /// The level that every accepted sample had when the run ended.
     pub level: Durability,
@@ -156,6 +182,19 @@ pub struct DurabilityReport {
     /// Writes for which this time could not be measured.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untimed: u64,
+}
+
+impl DurabilityReport {
+    /// A level that the acknowledgements promised at once, and whose wait was not measured.
+    pub const fn new(level: Durability, copies: u32) -> Self {
+        Self {
+            level,
+            acknowledged: level,
+            copies,
+            wait: None,
+            untimed: 0,
+        }
+    }
 }
 
 const fn unknown() -> f64 {
@@ -232,6 +271,7 @@ pub struct Peak {
 
 /// The ledger, whether it balances, and the losses by name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LedgerReport {
     /// The counts, and `balanced`: whether every equation between them holds.
     #[serde(flatten)]

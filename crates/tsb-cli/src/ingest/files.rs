@@ -186,11 +186,7 @@ fn report_abandoned(
     let text = format!("{text}{why}\n");
     let result = FilesReport {
         interrupted: Some(abandoned.is_stopped),
-        verdict: Some(Verdict {
-            status: Status::Unverified,
-            reasons: vec![why],
-            measured: Vec::new(),
-        }),
+        verdict: Some(Verdict::new(Status::Unverified, vec![why])),
         ..result
     };
     outputs.write_value(&result, || text)?;
@@ -302,13 +298,7 @@ fn cached(cache: &FileCache, malformed: u64, elapsed_ns: u64) -> CachedFiles {
     let account = stats.account;
     CachedFiles {
         store: format!("write-cache(files of {})", cache.folder().display()),
-        durability: DurabilityReport {
-            level: cache.acknowledges(),
-            acknowledged: cache.acknowledges(),
-            copies: 1,
-            wait: None,
-            untimed: 0,
-        },
+        durability: DurabilityReport::new(cache.acknowledges(), 1),
         rate: Rate::held(account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64),
         ledger: CachedLedger {
             received: account.accepted + stats.values_rejected,

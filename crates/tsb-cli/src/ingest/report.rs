@@ -35,11 +35,9 @@ impl Service {
         for (reason, samples) in listeners.iter().flat_map(ListenerStats::turned_away) {
             *rejected_by_reason.entry(reason.to_owned()).or_default() += samples;
         }
-        let report = LedgerReport {
-            counts: ledger,
-            rejected_by_reason,
-            ..LedgerReport::default()
-        };
+        let mut report = LedgerReport::default();
+        report.counts = ledger;
+        report.rejected_by_reason = rejected_by_reason;
         (report, accepted)
     }
 
@@ -59,20 +57,9 @@ impl Service {
             interrupted: abandoned.is_some_and(|abandoned| abandoned.is_stopped),
             plan: input.plan.clone(),
             store: self.store.to_string(),
-            target: Target {
-                store: self.store.to_string(),
-                transport: "listeners".to_owned(),
-                protocol: None,
-                exactness: "not read back".to_owned(),
-            },
+            target: Target::new(self.store.to_string(), "listeners", "not read back"),
             verdict: verdict(input, &ledger),
-            durability: DurabilityReport {
-                level: capabilities.acknowledges,
-                acknowledged: capabilities.acknowledges,
-                copies: capabilities.copies,
-                wait: None,
-                untimed: 0,
-            },
+            durability: DurabilityReport::new(capabilities.acknowledges, capabilities.copies),
             rate: Rate::held(accepted as f64 * 1e9 / input.elapsed_ns.max(1) as f64),
             ledger,
             latency: EndLatency {
@@ -106,11 +93,7 @@ fn verdict(input: &ReportInput, ledger: &LedgerReport) -> Verdict {
     }
     reasons.push("nothing was read back: who sent the samples is not known here".to_owned());
     let is_sound = input.failures.is_empty() && ledger.counts.is_balanced();
-    Verdict {
-        status: if is_sound { Status::Unverified } else { Status::Invalid },
-        reasons,
-        measured: Vec::new(),
-    }
+    Verdict::new(if is_sound { Status::Unverified } else { Status::Invalid }, reasons)
 }
 
 fn size(stats: &Stats) -> WholeSize {

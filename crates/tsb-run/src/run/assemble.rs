@@ -69,6 +69,12 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let mut notes = notes(parts);
     notes.extend(unexplained(&cost));
     let protocol = context.plan.transport.is_wire().then_some(context.plan.protocol);
+    let mut target = Target::new(
+        parts.store.to_string(),
+        context.plan.transport.name(),
+        exactness(capabilities.exactness),
+    );
+    target.protocol = protocol.map(|protocol| protocol.to_string());
     let is_delivered = protocol.is_some() && !context.plan.transport.is_answered();
     Run {
         label: None,
@@ -79,12 +85,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         seed: context.plan.workload.seed,
         fingerprint: fingerprint(context),
         machine: Machine::examine(),
-        target: Target {
-            store: parts.store.to_string(),
-            transport: context.plan.transport.name().to_owned(),
-            protocol: protocol.map(|protocol| protocol.to_string()),
-            exactness: exactness(capabilities.exactness),
-        },
+        target,
         verdict,
         noise: performed.observed.noise.clone(),
         durability: durability(parts, response),
@@ -150,17 +151,16 @@ fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
     let capabilities = parts.store.capabilities();
     let window = parts.performed.window.as_ref().filter(|_| parts.failure().is_none());
     let (wait, untimed) = window.map_or((response, 0), |window| window.summary());
-    DurabilityReport {
-        level: if window.is_some() {
-            capabilities.reaches
-        } else {
-            capabilities.acknowledges
-        },
-        acknowledged: capabilities.acknowledges,
-        copies: capabilities.copies,
-        wait: Some(wait),
-        untimed,
-    }
+    let level = if window.is_some() {
+        capabilities.reaches
+    } else {
+        capabilities.acknowledges
+    };
+    let mut report = DurabilityReport::new(level, capabilities.copies);
+    report.acknowledged = capabilities.acknowledges;
+    report.wait = Some(wait);
+    report.untimed = untimed;
+    report
 }
 
 fn rate(parts: &Parts<'_>) -> Rate {

@@ -10,11 +10,10 @@ const FIRST: &str = include_str!("../../../fixtures/reports/schema-1-first.json"
 const CURRENT: &str = include_str!("../../../fixtures/reports/schema-1.json");
 
 fn report(texts: &[&str]) -> Report {
-    Report {
-        schema_version: 1,
-        tsb_version: "0.1.0".to_owned(),
-        runs: texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect(),
-    }
+    let mut report = Report::new(texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect());
+    report.schema_version = 1;
+    "0.1.0".clone_into(&mut report.tsb_version);
+    report
 }
 
 /// The attribute of a tag.
