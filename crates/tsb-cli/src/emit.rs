@@ -195,6 +195,10 @@ fn latency(endpoint: &Endpoint, driven: &PassResult) -> EndLatency {
         };
     }
     let summary = |recording: &Recording| Some(Summary::new(&recording.total, driven.timed_samples));
+    let mut curves = Curves::default();
+    curves.response = Curve::new(&driven.response.total);
+    curves.service = Curve::new(&driven.service.total);
+    curves.lag = Curve::new(&driven.lag.total);
     EndLatency {
         done: "the answer to its request came".to_owned(),
         response: summary(&driven.response),
@@ -202,12 +206,7 @@ fn latency(endpoint: &Endpoint, driven: &PassResult) -> EndLatency {
         lag,
         untimed: 0,
         missing: Some(missing(driven)),
-        curves: Some(Curves {
-            response: Curve::new(&driven.response.total),
-            delivery: None,
-            service: Curve::new(&driven.service.total),
-            lag: Curve::new(&driven.lag.total),
-        }),
+        curves: Some(curves),
     }
 }
 
@@ -229,28 +228,23 @@ fn rate(context: &RunContext, endpoint: &Endpoint, driven: &PassResult) -> Rate 
         sent
     };
     let closed_loop = context.plan.is_closed_loop();
-    Rate {
-        asked_per_second: (!closed_loop).then(|| per(driven.counts.due.samples, driven.asked_ns)),
-        held_per_second: per_second(held),
-        durable_per_second: None,
-        peak: None,
-        ceiling_per_second: None,
-        closed_loop,
-        speed: context.speed().map_or_else(
-            || per_second(sent) / context.workload.samples_per_second(),
-            Speed::as_f64,
-        ),
-    }
+    let mut rate = Rate::held(per_second(held));
+    rate.asked_per_second = (!closed_loop).then(|| per(driven.counts.due.samples, driven.asked_ns));
+    rate.closed_loop = closed_loop;
+    rate.speed = context.speed().map_or_else(
+        || per_second(sent) / context.workload.samples_per_second(),
+        Speed::as_f64,
+    );
+    rate
 }
 
 fn cost(driven: &PassResult) -> Cost {
     let sent = sent_for_good(driven).max(1) as f64;
-    Cost {
-        generator_cpu_ns_per_sample: Some(driven.cpu.total_ns as f64 / sent),
-        wire_bytes_per_sample: driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent),
-        method: "CPU clocks of the emitting threads, waiting and pacing included".to_owned(),
-        ..Cost::default()
-    }
+    let mut cost = Cost::default();
+    cost.generator_cpu_ns_per_sample = Some(driven.cpu.total_ns as f64 / sent);
+    cost.wire_bytes_per_sample = driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent);
+    "CPU clocks of the emitting threads, waiting and pacing included".clone_into(&mut cost.method);
+    cost
 }
 
 /// The report; what a sender cannot know is absent.

@@ -16,6 +16,8 @@ mod size;
 mod verification;
 mod written;
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -213,6 +215,7 @@ fn is_zero(count: &u64) -> bool {
 
 /// Samples per second.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Rate {
     /// The rate that the schedule asked for: samples due, over the time in which they were due;
     /// absent in a closed loop, which has no schedule.
@@ -239,7 +242,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate of a listener without a schedule.
+    /// A held rate in real time, without a schedule.
     pub const fn held(held_per_second: f64) -> Self {
         Self {
             asked_per_second: None,
@@ -255,6 +258,7 @@ impl Rate {
 
 /// The interval of a run with the highest asked rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Peak {
     /// Where it begins, in nanoseconds since the run's start.
     pub from_ns: u64,
@@ -267,6 +271,19 @@ pub struct Peak {
     /// Of the samples due by its end, the share accepted by the end of the next interval. in [0,
     /// 1]
     pub kept_share: f64,
+}
+
+impl Peak {
+    /// The interval `ns`, with nothing left over at its end.
+    pub const fn new(ns: Range<u64>, asked_per_second: f64, accepted_per_second: f64) -> Self {
+        Self {
+            from_ns: ns.start,
+            end_ns: ns.end,
+            asked_per_second,
+            accepted_per_second,
+            kept_share: 1.0,
+        }
+    }
 }
 
 /// The ledger, whether it balances, and the losses by name.
@@ -293,6 +310,7 @@ pub struct LedgerReport {
 
 /// The latency figures of a run, and what they measure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Latency {
     /// The event that ends an operation.
     pub done: String,
@@ -321,9 +339,26 @@ pub struct Latency {
     pub curves: Option<Curves>,
 }
 
+impl Latency {
+    /// Latencies of no operation; `done` names the event that ends one.
+    pub fn new(done: impl Into<String>) -> Self {
+        Self {
+            done: done.into(),
+            response: Summary::default(),
+            delivery: None,
+            service: Summary::default(),
+            lag: Summary::default(),
+            untimed: 0,
+            missing: 0,
+            curves: None,
+        }
+    }
+}
+
 /// Latency by quantile: pairs of a quantile and a value in nanoseconds, up to the last quantile
 /// with enough operations beyond it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Curves {
     /// Due to done.
     pub response: Curve,
@@ -402,6 +437,7 @@ impl Offered {
 /// One interval of the run. Intervals follow each other without gaps: samples, operations, CPU and
 /// bytes of all intervals add up to those of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Interval {
     /// End of the interval, in nanoseconds since the run's start.
     pub end_ns: u64,
@@ -447,6 +483,7 @@ pub struct Interval {
 
 /// What another process used in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WatchedUsage {
     /// Its id.
     pub pid: u32,

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{IngestCpu, ListenerStats};
-use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Size, Target, Written};
+use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Target, Written};
 use tsb_core::verdict::{Status, Verdict};
 use tsb_run::ends::{EndLatency, IngestReport, NamedSeries, WholeSize};
+use tsb_run::run::size;
 use tsb_run::units;
 use tsb_stores::{Stats, Store};
 
@@ -47,7 +48,7 @@ impl Service {
         let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
         let abandoned = input.abandoned.as_ref();
         // A store that was left behind does not say it.
-        let size = abandoned.is_none().then(|| size(&stats));
+        let size = abandoned.is_none().then(|| whole_size(&stats));
         let per_sample = size.filter(|size| size.parts.samples > 0);
         let per_sample = per_sample.map(|size| size.bytes as f64 / size.parts.samples as f64);
         IngestReport {
@@ -96,46 +97,29 @@ fn verdict(input: &ReportInput, ledger: &LedgerReport) -> Verdict {
     Verdict::new(if is_sound { Status::Unverified } else { Status::Invalid }, reasons)
 }
 
-fn size(stats: &Stats) -> WholeSize {
-    let footprint = stats.footprint;
+fn whole_size(stats: &Stats) -> WholeSize {
     WholeSize {
-        bytes: footprint.total_bytes(),
-        parts: Size {
-            samples: stats.samples,
-            sealed_bytes: footprint.sealed_bytes,
-            sealed_samples: footprint.sealed_samples,
-            head_bytes: footprint.head_bytes,
-            journal_bytes: footprint.journal_bytes,
-            series_bytes: footprint.series_bytes,
-            free_bytes: footprint.free_bytes,
-            disk_bytes: stats.disk_bytes,
-        },
+        bytes: stats.footprint.total_bytes(),
+        parts: size(stats),
     }
 }
 
 /// CPU time and bytes per accepted sample; empty if there are none.
 fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Cost {
-    let method = "the clocks of the listeners' threads, as METHODOLOGY.md has it".to_owned();
+    let mut cost = Cost::default();
+    "the clocks of the listeners' threads, as METHODOLOGY.md has it".clone_into(&mut cost.method);
     if accepted == 0 {
-        return Cost {
-            method,
-            ..Cost::default()
-        };
+        return cost;
     }
     let each = |ns: u64| ns as f64 / accepted as f64;
     let is_known = cpu.apply_ns > cpu.uncertain_ns;
-    Cost {
-        bytes_per_sample,
-        wire_cpu_ns_per_sample: Some(each(cpu.wire_ns)),
-        pacing_cpu_ns_per_sample: Some(each(cpu.wait_ns)),
-        watching_cpu_ns_per_sample: Some(each(cpu.measure_ns)),
-        store_cpu_ns_per_sample: is_known.then(|| each(cpu.apply_ns)),
-        store_cpu_below: (!is_known).then(|| CpuBelow {
-            ns_per_sample: each(cpu.uncertain_ns.max(1)),
-        }),
-        method,
-        ..Cost::default()
-    }
+    cost.bytes_per_sample = bytes_per_sample;
+    cost.wire_cpu_ns_per_sample = Some(each(cpu.wire_ns));
+    cost.pacing_cpu_ns_per_sample = Some(each(cpu.wait_ns));
+    cost.watching_cpu_ns_per_sample = Some(each(cpu.measure_ns));
+    cost.store_cpu_ns_per_sample = is_known.then(|| each(cpu.apply_ns));
+    cost.store_cpu_below = (!is_known).then(|| CpuBelow::new(each(cpu.uncertain_ns.max(1))));
+    cost
 }
 
 /// Reads one counter of a listener.

@@ -18,7 +18,7 @@ use super::cost::{CpuByPart, bytes_of_each, unexplained};
 use super::judge;
 use super::ledger::{LedgerInputs, done_means};
 use super::missing::{missing, missing_note};
-use super::path::Wire;
+use super::path::{PassResult, Wire};
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
 use super::{interval_latencies, peak, recorded};
@@ -75,7 +75,6 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         exactness(capabilities.exactness),
     );
     target.protocol = protocol.map(|protocol| protocol.to_string());
-    let is_delivered = protocol.is_some() && !context.plan.transport.is_answered();
     Run {
         label: None,
         started_at_ns: parts.base.0,
@@ -91,21 +90,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         durability: durability(parts, response),
         rate,
         ledger,
-        latency: Latency {
-            done: done_means(protocol, context.plan.transport),
-            response,
-            delivery: is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples)),
-            service: Summary::new(&driven.service.total, driven.timed_samples),
-            lag: Summary::new(&driven.lag.total, driven.started_samples),
-            untimed: driven.wire.as_ref().map_or(0, |wire| wire.untimed),
-            missing: missing(driven),
-            curves: Some(Curves {
-                response: Curve::new(&driven.response.total),
-                delivery: is_delivered.then(|| Curve::new(&driven.delivery.total)),
-                service: Curve::new(&driven.service.total),
-                lag: Curve::new(&driven.lag.total),
-            }),
-        },
+        latency: latency(context, driven, response),
         staleness: performed.observed.staleness.summary(),
         cost,
         size: performed.stats.as_ref().filter(|_| capabilities.query).map(size),
@@ -145,6 +130,26 @@ pub(super) fn ledger_inputs<'a>(
     }
 }
 
+fn latency(context: &RunContext, driven: &PassResult, response: Summary) -> Latency {
+    let transport = context.plan.transport;
+    let protocol = transport.is_wire().then_some(context.plan.protocol);
+    let is_delivered = protocol.is_some() && !transport.is_answered();
+    let mut curves = Curves::default();
+    curves.response = Curve::new(&driven.response.total);
+    curves.delivery = is_delivered.then(|| Curve::new(&driven.delivery.total));
+    curves.service = Curve::new(&driven.service.total);
+    curves.lag = Curve::new(&driven.lag.total);
+    let mut latency = Latency::new(done_means(protocol, transport));
+    latency.response = response;
+    latency.delivery = is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples));
+    latency.service = Summary::new(&driven.service.total, driven.timed_samples);
+    latency.lag = Summary::new(&driven.lag.total, driven.started_samples);
+    latency.untimed = driven.wire.as_ref().map_or(0, |wire| wire.untimed);
+    latency.missing = missing(driven);
+    latency.curves = Some(curves);
+    latency
+}
+
 /// A store that acknowledges below its highest level was flushed at the end: the report then
 /// gives the highest level, and how long samples waited for it.
 fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
@@ -167,26 +172,25 @@ fn rate(parts: &Parts<'_>) -> Rate {
     let (context, driven) = (parts.context, &parts.performed.driven);
     let closed_loop = context.plan.is_closed_loop();
     let asked = driven.counts.due.samples as f64 * 1e9 / driven.asked_ns.max(1) as f64;
-    Rate {
-        peak: peak::of(
-            &context.timetable,
-            &parts.performed.observed.intervals,
-            context.plan.report_interval_ns,
-        ),
-        durable_per_second: parts.performed.durable_per_second(),
-        asked_per_second: (!closed_loop).then_some(asked),
-        held_per_second: parts.performed.held_per_second(),
-        ceiling_per_second: parts.ceiling,
-        closed_loop,
-        speed: context.speed().map_or_else(
-            || {
-                driven.counts.due.samples as f64 * 1e9
-                    / driven.elapsed_ns.max(1) as f64
-                    / context.workload.samples_per_second()
-            },
-            tsb_core::schedule::Speed::as_f64,
-        ),
-    }
+    let mut rate = Rate::held(parts.performed.held_per_second());
+    rate.asked_per_second = (!closed_loop).then_some(asked);
+    rate.durable_per_second = parts.performed.durable_per_second();
+    rate.peak = peak::of(
+        &context.timetable,
+        &parts.performed.observed.intervals,
+        context.plan.report_interval_ns,
+    );
+    rate.ceiling_per_second = parts.ceiling;
+    rate.closed_loop = closed_loop;
+    rate.speed = context.speed().map_or_else(
+        || {
+            driven.counts.due.samples as f64 * 1e9
+                / driven.elapsed_ns.max(1) as f64
+                / context.workload.samples_per_second()
+        },
+        tsb_core::schedule::Speed::as_f64,
+    );
+    rate
 }
 
 fn cost(parts: &Parts<'_>) -> Cost {
@@ -214,17 +218,19 @@ fn keeps_something(parts: &Parts<'_>) -> bool {
     parts.store.capabilities().query
 }
 
-fn size(stats: &Stats) -> Size {
-    Size {
-        samples: stats.samples,
-        sealed_bytes: stats.footprint.sealed_bytes,
-        sealed_samples: stats.footprint.sealed_samples,
-        head_bytes: stats.footprint.head_bytes,
-        journal_bytes: stats.footprint.journal_bytes,
-        series_bytes: stats.footprint.series_bytes,
-        free_bytes: stats.footprint.free_bytes,
-        disk_bytes: stats.disk_bytes,
-    }
+/// What a store occupies, by kind.
+pub fn size(stats: &Stats) -> Size {
+    let footprint = &stats.footprint;
+    let mut size = Size::default();
+    size.samples = stats.samples;
+    size.sealed_bytes = footprint.sealed_bytes;
+    size.sealed_samples = footprint.sealed_samples;
+    size.head_bytes = footprint.head_bytes;
+    size.journal_bytes = footprint.journal_bytes;
+    size.series_bytes = footprint.series_bytes;
+    size.free_bytes = footprint.free_bytes;
+    size.disk_bytes = stats.disk_bytes;
+    size
 }
 
 /// Properties of the samples in the issued ticks: bits of information per value, and repeats.
