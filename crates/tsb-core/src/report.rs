@@ -373,6 +373,7 @@ pub struct Curves {
 
 /// Properties of the values that the workload offered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Offered {
     /// Series in the catalog.
     pub series: u64,
@@ -403,6 +404,7 @@ pub struct Offered {
 
 /// What an estimate rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EstimatedFrom {
     /// Number of series, drawn at random if not all.
     pub series: u64,
@@ -410,13 +412,25 @@ pub struct EstimatedFrom {
     pub values: u64,
 }
 
+impl EstimatedFrom {
+    /// An estimate from `values` values of `series` series.
+    pub const fn new(series: u64, values: u64) -> Self {
+        Self { series, values }
+    }
+}
+
 impl Offered {
     /// The properties of samples from other programs, of which only the number of series is known.
     pub const fn of_strangers(series: u64) -> Self {
+        Self::new(series, unknown(), unknown())
+    }
+
+    /// The properties that are known of every generated workload.
+    pub const fn new(series: u64, repeat_rate: f64, entropy_bits: f64) -> Self {
         Self {
             series,
-            repeat_rate: unknown(),
-            entropy_bits: unknown(),
+            repeat_rate,
+            entropy_bits,
             bounded_share: None,
             estimated_from: None,
             calculated_bits: None,
@@ -501,6 +515,7 @@ pub struct WatchedUsage {
 
 /// Ticks of consecutive groups that were issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Issued {
     /// The first group.
     pub first_group: u32,
@@ -512,8 +527,21 @@ pub struct Issued {
     pub end_tick: u64,
 }
 
+impl Issued {
+    /// The ticks of one group.
+    pub const fn new(group: u32, ticks: Range<u64>) -> Self {
+        Self {
+            first_group: group,
+            groups: 1,
+            first_tick: ticks.start,
+            end_tick: ticks.end,
+        }
+    }
+}
+
 /// What the listener counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ListenerReport {
     /// Connections accepted.
     pub connections: u64,
@@ -534,6 +562,7 @@ pub struct ListenerReport {
 
 /// Datagrams counted on both sides, and the losses by each way of counting.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DatagramReport {
     /// Datagrams that the emitter's kernel accepted.
     pub sent: u64,

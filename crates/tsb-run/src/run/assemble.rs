@@ -236,48 +236,46 @@ pub fn size(stats: &Stats) -> Size {
 /// Properties of the samples in the issued ticks: bits of information per value, and repeats.
 pub fn offered(context: &RunContext, issued: &[Range<u64>]) -> Offered {
     let estimate = context.workload.offered(issued);
-    Offered {
-        series: context.workload.catalog().len() as u64,
-        repeat_rate: estimate.repeat_rate,
-        entropy_bits: estimate.entropy_bits,
-        bounded_share: Some(estimate.bounded_share),
-        estimated_from: Some(EstimatedFrom {
-            series: estimate.series,
-            values: estimate.values,
-        }),
-        calculated_bits: estimate.calculated_bits,
-        repeats: recorded::repeats(&context.workload, issued),
-        recording: recorded::report(&context.workload, issued),
-    }
+    let series = context.workload.catalog().len() as u64;
+    let mut offered = Offered::new(series, estimate.repeat_rate, estimate.entropy_bits);
+    offered.bounded_share = Some(estimate.bounded_share);
+    offered.estimated_from = Some(EstimatedFrom::new(estimate.series, estimate.values));
+    offered.calculated_bits = estimate.calculated_bits;
+    offered.repeats = recorded::repeats(&context.workload, issued);
+    offered.recording = recorded::report(&context.workload, issued);
+    offered
 }
 
 fn listener(parts: &Parts<'_>) -> Option<ListenerReport> {
     let wire = parts.performed.driven.wire.as_ref()?;
     let stats = wire.stats.as_ref()?;
     let kinds = stats.malformed_kinds.iter().map(|kind| (kind.what.clone(), kind.count));
-    Some(ListenerReport {
-        connections: stats.connections,
-        refused_connections: stats.refused_connections,
-        bytes: stats.bytes,
-        malformed_by_kind: kinds.collect(),
-        receive_buffer_bytes: wire.receive_buffer_bytes,
-        datagrams: datagrams(parts, wire, stats),
-    })
+    let mut report = ListenerReport::default();
+    report.connections = stats.connections;
+    report.refused_connections = stats.refused_connections;
+    report.bytes = stats.bytes;
+    report.malformed_by_kind = kinds.collect();
+    report.receive_buffer_bytes = wire.receive_buffer_bytes;
+    report.datagrams = datagrams(parts, wire, stats);
+    Some(report)
 }
 
 fn datagrams(parts: &Parts<'_>, wire: &Wire, stats: &ListenerStats) -> Option<DatagramReport> {
     let plan = &parts.context.plan;
-    (plan.transport.carrier() == Carrier::Datagrams).then(|| DatagramReport {
-        sent: wire.sent_datagrams,
-        received: stats.datagrams,
-        kernel_drops: plan.transport.may_lose().then_some(stats.kernel_drops),
-        lost_by_waymarks: stats.missing_datagrams,
-        lost_samples_by_number: plan.protocol.capabilities().sequenced.then_some(stats.missing_samples),
-        lost_operations: wire.lost_operations,
-        sockets: stats.connections,
-        segments_per_call: wire.segments,
-        send_buffer_bytes: wire.send_buffer_bytes,
-    })
+    if plan.transport.carrier() != Carrier::Datagrams {
+        return None;
+    }
+    let mut report = DatagramReport::default();
+    report.sent = wire.sent_datagrams;
+    report.received = stats.datagrams;
+    report.kernel_drops = plan.transport.may_lose().then_some(stats.kernel_drops);
+    report.lost_by_waymarks = stats.missing_datagrams;
+    report.lost_samples_by_number = plan.protocol.capabilities().sequenced.then_some(stats.missing_samples);
+    report.lost_operations = wire.lost_operations;
+    report.sockets = stats.connections;
+    report.segments_per_call = wire.segments;
+    report.send_buffer_bytes = wire.send_buffer_bytes;
+    Some(report)
 }
 
 /// Notes about losses on the wire.
@@ -312,12 +310,7 @@ pub fn issued(ticks: &[Range<u64>]) -> Vec<Issued> {
     for (group, ticks) in ticks.iter().enumerate() {
         match all.last_mut() {
             Some(last) if last.first_tick == ticks.start && last.end_tick == ticks.end => last.groups += 1,
-            _ => all.push(Issued {
-                first_group: group as u32,
-                groups: 1,
-                first_tick: ticks.start,
-                end_tick: ticks.end,
-            }),
+            _ => all.push(Issued::new(group as u32, ticks.clone())),
         }
     }
     all
