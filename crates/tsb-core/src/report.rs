@@ -11,6 +11,7 @@ pub mod examination;
 mod exceptions;
 pub mod experiment;
 pub mod listing;
+mod rate;
 mod recording;
 mod size;
 mod verification;
@@ -30,6 +31,7 @@ use crate::verdict::Verdict;
 
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
+pub use rate::{Peak, Rate};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
 pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
@@ -64,6 +66,7 @@ impl Report {
 
 /// One run against one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Run {
     /// The user's name for the run, where several are shown together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,6 +137,46 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run on this machine. The caller sets everything else: until then it has no plan, begins at
+    /// the Unix epoch, takes no time, and other programs sent its samples.
+    pub fn new(
+        target: Target,
+        verdict: Verdict,
+        durability: DurabilityReport,
+        rate: Rate,
+        ledger: LedgerReport,
+        latency: Latency,
+    ) -> Self {
+        Self {
+            label: None,
+            started_at_ns: 0,
+            duration_ns: 0,
+            interrupted: false,
+            plan: Value::Null,
+            seed: 0,
+            fingerprint: String::new(),
+            machine: Machine::examine(),
+            target,
+            verdict,
+            noise: None,
+            durability,
+            rate,
+            ledger,
+            latency,
+            staleness: None,
+            cost: Cost::default(),
+            size: None,
+            offered: Offered::of_strangers(0),
+            intervals: Vec::new(),
+            resources: Vec::new(),
+            listener: None,
+            issued: Vec::new(),
+            exceptions: None,
+            damage: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Whether other programs sent the samples, so that their values are not known here.
     pub const fn is_of_strangers(&self) -> bool {
         self.fingerprint.is_empty()
@@ -211,79 +254,6 @@ const fn is_unknown(figure: &f64) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-/// Samples per second.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Rate {
-    /// The rate that the schedule asked for: samples due, over the time in which they were due;
-    /// absent in a closed loop, which has no schedule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_per_second: Option<f64>,
-    /// Accepted samples, over the time from the first due time to the last acceptance.
-    pub held_per_second: f64,
-    /// The same, over the time until all samples had the report's durability, if that took a flush
-    /// at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub durable_per_second: Option<f64>,
-    /// The interval with the highest asked rate, if the schedule's rate changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak: Option<Peak>,
-    /// The rate that the generator reached over the same path against a store that discards
-    /// everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ceiling_per_second: Option<f64>,
-    /// Whether the run was a closed loop: it waits for the store, so its latencies omit how long
-    /// other clients would wait.
-    pub closed_loop: bool,
-    /// Seconds of fleet time that pass in one second.
-    pub speed: f64,
-}
-
-impl Rate {
-    /// A held rate in real time, without a schedule.
-    pub const fn held(held_per_second: f64) -> Self {
-        Self {
-            asked_per_second: None,
-            held_per_second,
-            durable_per_second: None,
-            peak: None,
-            ceiling_per_second: None,
-            closed_loop: false,
-            speed: 1.0,
-        }
-    }
-}
-
-/// The interval of a run with the highest asked rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Peak {
-    /// Where it begins, in nanoseconds since the run's start.
-    pub from_ns: u64,
-    /// Where it ends.
-    pub end_ns: u64,
-    /// Samples that fell due in it, per second.
-    pub asked_per_second: f64,
-    /// Samples that were accepted in it, per second.
-    pub accepted_per_second: f64,
-    /// Of the samples due by its end, the share accepted by the end of the next interval. in [0,
-    /// 1]
-    pub kept_share: f64,
-}
-
-impl Peak {
-    /// The interval `ns`, with nothing left over at its end.
-    pub const fn new(ns: Range<u64>, asked_per_second: f64, accepted_per_second: f64) -> Self {
-        Self {
-            from_ns: ns.start,
-            end_ns: ns.end,
-            asked_per_second,
-            accepted_per_second,
-            kept_share: 1.0,
-        }
-    }
 }
 
 /// The ledger, whether it balances, and the losses by name.

@@ -11,7 +11,6 @@ use tsb_core::report::{
     Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, Latency, ListenerReport, Offered,
     Projection, Rate, Run, Size, Target,
 };
-use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
 
 use super::cost::{CpuByPart, bytes_of_each, unexplained};
@@ -75,34 +74,33 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         exactness(capabilities.exactness),
     );
     target.protocol = protocol.map(|protocol| protocol.to_string());
-    Run {
-        label: None,
-        started_at_ns: parts.base.0,
-        duration_ns: driven.elapsed_ns,
-        interrupted: driven.interrupted,
-        plan: serde_json::to_value(&context.plan).unwrap_or_default(),
-        seed: context.plan.workload.seed,
-        fingerprint: fingerprint(context),
-        machine: Machine::examine(),
+    let mut run = Run::new(
         target,
         verdict,
-        noise: performed.observed.noise.clone(),
-        durability: durability(parts, response),
+        durability(parts, response),
         rate,
         ledger,
-        latency: latency(context, driven, response),
-        staleness: performed.observed.staleness.summary(),
-        cost,
-        size: performed.stats.as_ref().filter(|_| capabilities.query).map(size),
-        offered: offered(context, &performed.driven.issued),
-        intervals: interval_latencies::with_latencies(&performed.observed.intervals, driven),
-        resources: performed.observed.resources.clone(),
-        listener: listener(parts),
-        issued: issued(&performed.driven.issued),
-        exceptions: Some(ledger_inputs.exceptions()),
-        damage: parts.store.stats().damage,
-        notes,
-    }
+        latency(context, driven, response),
+    );
+    run.started_at_ns = parts.base.0;
+    run.duration_ns = driven.elapsed_ns;
+    run.interrupted = driven.interrupted;
+    run.plan = serde_json::to_value(&context.plan).unwrap_or_default();
+    run.seed = context.plan.workload.seed;
+    run.fingerprint = fingerprint(context);
+    run.noise.clone_from(&performed.observed.noise);
+    run.staleness = performed.observed.staleness.summary();
+    run.cost = cost;
+    run.size = performed.stats.as_ref().filter(|_| capabilities.query).map(size);
+    run.offered = offered(context, &driven.issued);
+    run.intervals = interval_latencies::with_latencies(&performed.observed.intervals, driven);
+    run.resources.clone_from(&performed.observed.resources);
+    run.listener = listener(parts);
+    run.issued = issued(&driven.issued);
+    run.exceptions = Some(ledger_inputs.exceptions());
+    run.damage = parts.store.stats().damage;
+    run.notes = notes;
+    run
 }
 
 /// The counters of each side of a run.
