@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
+use tsb_core::Timestamp;
 use tsb_core::emit::Live;
 use tsb_core::latency::{Curve, Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::Address;
-use tsb_core::report::{Cost, Curves, DurabilityReport, Exceptions, Interval, Rate, Target, Written};
+use tsb_core::report::{Cost, Curves, Exceptions, Interval, Rate, Target};
 use tsb_core::schedule::Speed;
 use tsb_core::verdict::{Status, Verdict};
-use tsb_core::{Durability, Timestamp};
 use tsb_run::Controls;
 use tsb_stores::Store;
 use tsb_stores::null::NullStore;
@@ -185,29 +185,24 @@ fn intervals(sent: &SendResults) -> Vec<Interval> {
 
 /// The latencies that a sender knows: all of them if the server answers, else only the lag.
 fn latency(endpoint: &Endpoint, driven: &PassResult) -> EndLatency {
-    let lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
+    let mut latency = EndLatency::default();
+    latency.lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
     if !endpoint.transport.is_answered() {
-        return EndLatency {
-            done: "the kernel had taken it (nothing acknowledges it)".to_owned(),
-            lag,
-            untimed: driven.counts.handed_over.operations,
-            ..EndLatency::default()
-        };
+        "the kernel had taken it (nothing acknowledges it)".clone_into(&mut latency.done);
+        latency.untimed = driven.counts.handed_over.operations;
+        return latency;
     }
     let summary = |recording: &Recording| Some(Summary::new(&recording.total, driven.timed_samples));
     let mut curves = Curves::default();
     curves.response = Curve::new(&driven.response.total);
     curves.service = Curve::new(&driven.service.total);
     curves.lag = Curve::new(&driven.lag.total);
-    EndLatency {
-        done: "the answer to its request came".to_owned(),
-        response: summary(&driven.response),
-        service: summary(&driven.service),
-        lag,
-        untimed: 0,
-        missing: Some(missing(driven)),
-        curves: Some(curves),
-    }
+    "the answer to its request came".clone_into(&mut latency.done);
+    latency.response = summary(&driven.response);
+    latency.service = summary(&driven.service);
+    latency.missing = Some(missing(driven));
+    latency.curves = Some(curves);
+    latency
 }
 
 fn notes(endpoint: &Endpoint, driven: &PassResult) -> Vec<String> {
@@ -253,41 +248,38 @@ fn result(context: &RunContext, endpoint: &Endpoint, all: &SendResults) -> EmitR
     let wire = driven.wire.as_ref();
     let mut target = Target::new(endpoint.to_string(), endpoint.transport.name(), "not read back");
     target.protocol = Some(endpoint.protocol.to_string());
-    EmitReport {
-        written: Written::here(),
-        started_at_ns: base.0,
-        duration_ns: driven.elapsed_ns,
-        interrupted: driven.interrupted,
-        plan: context.plan.clone(),
-        seed: context.plan.workload.seed,
-        fingerprint: fingerprint(context),
-        target,
-        verdict: Verdict::new(
-            Status::Unverified,
-            vec!["nothing was read back: tsb verify does, with --store".to_owned()],
-        ),
-        durability: DurabilityReport::new(Durability::Unconfirmed, 0),
-        rate: rate(context, endpoint, driven),
-        ledger: ledger(endpoint, driven),
-        latency: latency(endpoint, driven),
-        cost: cost(driven),
-        offered: offered(context, &driven.issued),
-        intervals: intervals(all),
-        resources: seen.resources.clone(),
-        issued: issued(&driven.issued),
-        exceptions: exceptions(driven),
-        notes: notes(endpoint, driven),
-        closing: wire.map(|wire| {
-            let closings = wire.closings.iter();
-            closings.map(|(way, count)| ((*way).to_owned(), *count)).collect()
-        }),
-        datagrams: wire.filter(|wire| wire.sent_datagrams > 0).map(|wire| SentDatagrams {
-            sent: wire.sent_datagrams,
-            segments_per_call: wire.segments,
-            send_buffer_bytes: wire.send_buffer_bytes,
-        }),
-        failures: driven.failures.clone(),
-    }
+    let verdict = Verdict::new(
+        Status::Unverified,
+        vec!["nothing was read back: tsb verify does, with --store".to_owned()],
+    );
+    let rate = rate(context, endpoint, driven);
+    let offered = offered(context, &driven.issued);
+    let mut report = EmitReport::new(context.plan.clone(), target, verdict, rate, offered);
+    report.started_at_ns = base.0;
+    report.duration_ns = driven.elapsed_ns;
+    report.interrupted = driven.interrupted;
+    report.fingerprint = fingerprint(context);
+    report.ledger = ledger(endpoint, driven);
+    report.latency = latency(endpoint, driven);
+    report.cost = cost(driven);
+    report.intervals = intervals(all);
+    report.resources.clone_from(&seen.resources);
+    report.issued = issued(&driven.issued);
+    report.exceptions = exceptions(driven);
+    report.notes = notes(endpoint, driven);
+    report.closing = wire.map(|wire| {
+        let closings = wire.closings.iter();
+        closings.map(|(way, count)| ((*way).to_owned(), *count)).collect()
+    });
+    report.datagrams = wire.filter(|wire| wire.sent_datagrams > 0).map(|wire| {
+        let mut datagrams = SentDatagrams::default();
+        datagrams.sent = wire.sent_datagrams;
+        datagrams.segments_per_call = wire.segments;
+        datagrams.send_buffer_bytes = wire.send_buffer_bytes;
+        datagrams
+    });
+    report.failures.clone_from(&driven.failures);
+    report
 }
 
 /// The samples that were due and never sent, with their share, as text.

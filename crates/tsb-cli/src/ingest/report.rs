@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{IngestCpu, ListenerStats};
-use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Target, Written};
+use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Target};
 use tsb_core::verdict::{Status, Verdict};
-use tsb_run::ends::{EndLatency, IngestReport, NamedSeries, WholeSize};
+use tsb_run::ends::{IngestReport, WholeSize};
 use tsb_run::run::size;
 use tsb_run::units;
 use tsb_stores::{Stats, Store};
@@ -51,36 +51,28 @@ impl Service {
         let size = abandoned.is_none().then(|| whole_size(&stats));
         let per_sample = size.filter(|size| size.parts.samples > 0);
         let per_sample = per_sample.map(|size| size.bytes as f64 / size.parts.samples as f64);
-        IngestReport {
-            written: Written::here(),
-            started_at_ns: input.base.0,
-            duration_ns: input.elapsed_ns,
-            interrupted: abandoned.is_some_and(|abandoned| abandoned.is_stopped),
-            plan: input.plan.clone(),
-            store: self.store.to_string(),
-            target: Target::new(self.store.to_string(), "listeners", "not read back"),
-            verdict: verdict(input, &ledger),
-            durability: DurabilityReport::new(capabilities.acknowledges, capabilities.copies),
-            rate: Rate::held(accepted as f64 * 1e9 / input.elapsed_ns.max(1) as f64),
-            ledger,
-            latency: EndLatency {
-                done: "nothing is timed: a listener does not know when samples were due".to_owned(),
-                ..EndLatency::default()
-            },
-            series: NamedSeries {
-                admitted: self.registry.len() as u64,
-                name_bytes: self.registry.name_bytes(),
-                refused_names: self.registry.refused(),
-                first_error: self.registry.first_error(),
-            },
-            size,
-            cost: cost(cpu, accepted, per_sample),
-            offered: Offered::of_strangers(self.registry.len() as u64),
-            intervals: input.intervals.clone(),
-            resources: input.resources.clone(),
-            damage: stats.damage,
-            listeners,
-        }
+        let target = Target::new(self.store.to_string(), "listeners", "not read back");
+        let durability = DurabilityReport::new(capabilities.acknowledges, capabilities.copies);
+        let rate = Rate::held(accepted as f64 * 1e9 / input.elapsed_ns.max(1) as f64);
+        let verdict = verdict(input, &ledger);
+        let mut report = IngestReport::new(input.plan.clone(), target, verdict, durability, rate);
+        report.started_at_ns = input.base.0;
+        report.duration_ns = input.elapsed_ns;
+        report.interrupted = abandoned.is_some_and(|abandoned| abandoned.is_stopped);
+        report.ledger = ledger;
+        "nothing is timed: a listener does not know when samples were due".clone_into(&mut report.latency.done);
+        report.series.admitted = self.registry.len() as u64;
+        report.series.name_bytes = self.registry.name_bytes();
+        report.series.refused_names = self.registry.refused();
+        report.series.first_error = self.registry.first_error();
+        report.size = size;
+        report.cost = cost(cpu, accepted, per_sample);
+        report.offered = Offered::of_strangers(self.registry.len() as u64);
+        report.intervals.clone_from(&input.intervals);
+        report.resources.clone_from(&input.resources);
+        report.damage = stats.damage;
+        report.listeners = listeners;
+        report
     }
 }
 
@@ -98,10 +90,7 @@ fn verdict(input: &ReportInput, ledger: &LedgerReport) -> Verdict {
 }
 
 fn whole_size(stats: &Stats) -> WholeSize {
-    WholeSize {
-        bytes: stats.footprint.total_bytes(),
-        parts: size(stats),
-    }
+    WholeSize::new(stats.footprint.total_bytes(), size(stats))
 }
 
 /// CPU time and bytes per accepted sample; empty if there are none.
