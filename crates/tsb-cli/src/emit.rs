@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
+use tsb_core::Timestamp;
 use tsb_core::emit::Live;
 use tsb_core::latency::{Curve, Recording, Summary};
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::Address;
-use tsb_core::report::{Cost, Curves, DurabilityReport, Exceptions, Interval, Rate, Target, Written};
+use tsb_core::report::{Cost, Curves, Exceptions, Interval, Rate, Target};
 use tsb_core::schedule::Speed;
 use tsb_core::verdict::{Status, Verdict};
-use tsb_core::{Durability, Timestamp};
 use tsb_run::Controls;
 use tsb_stores::Store;
 use tsb_stores::null::NullStore;
@@ -163,12 +163,11 @@ fn ledger(endpoint: &Endpoint, driven: &PassResult) -> Ledger {
 /// answer only counts them.
 fn exceptions(driven: &PassResult) -> Exceptions {
     let unsent = unsent(driven);
-    Exceptions {
-        rejected_unnamed: driven.counts.rejected,
-        never_arrived: unsent,
-        never_arrived_unnamed: Some(unsent),
-        ..excepted(driven)
-    }
+    let mut exceptions = excepted(driven);
+    exceptions.rejected_unnamed = driven.counts.rejected;
+    exceptions.never_arrived = unsent;
+    exceptions.never_arrived_unnamed = Some(unsent);
+    exceptions
 }
 
 /// The reporting intervals. Samples lost with a connection were the last ones given to it, so
@@ -186,30 +185,24 @@ fn intervals(sent: &SendResults) -> Vec<Interval> {
 
 /// The latencies that a sender knows: all of them if the server answers, else only the lag.
 fn latency(endpoint: &Endpoint, driven: &PassResult) -> EndLatency {
-    let lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
+    let mut latency = EndLatency::default();
+    latency.lag = Some(Summary::new(&driven.lag.total, driven.started_samples));
     if !endpoint.transport.is_answered() {
-        return EndLatency {
-            done: "the kernel had taken it (nothing acknowledges it)".to_owned(),
-            lag,
-            untimed: driven.counts.handed_over.operations,
-            ..EndLatency::default()
-        };
+        "the kernel had taken it (nothing acknowledges it)".clone_into(&mut latency.done);
+        latency.untimed = driven.counts.handed_over.operations;
+        return latency;
     }
     let summary = |recording: &Recording| Some(Summary::new(&recording.total, driven.timed_samples));
-    EndLatency {
-        done: "the answer to its request came".to_owned(),
-        response: summary(&driven.response),
-        service: summary(&driven.service),
-        lag,
-        untimed: 0,
-        missing: Some(missing(driven)),
-        curves: Some(Curves {
-            response: Curve::new(&driven.response.total),
-            delivery: None,
-            service: Curve::new(&driven.service.total),
-            lag: Curve::new(&driven.lag.total),
-        }),
-    }
+    let mut curves = Curves::default();
+    curves.response = Curve::new(&driven.response.total);
+    curves.service = Curve::new(&driven.service.total);
+    curves.lag = Curve::new(&driven.lag.total);
+    "the answer to its request came".clone_into(&mut latency.done);
+    latency.response = summary(&driven.response);
+    latency.service = summary(&driven.service);
+    latency.missing = Some(missing(driven));
+    latency.curves = Some(curves);
+    latency
 }
 
 fn notes(endpoint: &Endpoint, driven: &PassResult) -> Vec<String> {
@@ -230,81 +223,63 @@ fn rate(context: &RunContext, endpoint: &Endpoint, driven: &PassResult) -> Rate 
         sent
     };
     let closed_loop = context.plan.is_closed_loop();
-    Rate {
-        asked_per_second: (!closed_loop).then(|| per(driven.counts.due.samples, driven.asked_ns)),
-        held_per_second: per_second(held),
-        durable_per_second: None,
-        peak: None,
-        ceiling_per_second: None,
-        closed_loop,
-        speed: context.speed().map_or_else(
-            || per_second(sent) / context.workload.samples_per_second(),
-            Speed::as_f64,
-        ),
-    }
+    let mut rate = Rate::held(per_second(held));
+    rate.asked_per_second = (!closed_loop).then(|| per(driven.counts.due.samples, driven.asked_ns));
+    rate.closed_loop = closed_loop;
+    rate.speed = context.speed().map_or_else(
+        || per_second(sent) / context.workload.samples_per_second(),
+        Speed::as_f64,
+    );
+    rate
 }
 
 fn cost(driven: &PassResult) -> Cost {
     let sent = sent_for_good(driven).max(1) as f64;
-    Cost {
-        generator_cpu_ns_per_sample: Some(driven.cpu.total_ns as f64 / sent),
-        wire_bytes_per_sample: driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent),
-        method: "CPU clocks of the emitting threads, waiting and pacing included".to_owned(),
-        ..Cost::default()
-    }
+    let mut cost = Cost::default();
+    cost.generator_cpu_ns_per_sample = Some(driven.cpu.total_ns as f64 / sent);
+    cost.wire_bytes_per_sample = driven.wire.as_ref().map(|wire| wire.sent_bytes as f64 / sent);
+    "CPU clocks of the emitting threads, waiting and pacing included".clone_into(&mut cost.method);
+    cost
 }
 
 /// The report; what a sender cannot know is absent.
 fn result(context: &RunContext, endpoint: &Endpoint, all: &SendResults) -> EmitReport {
     let SendResults { base, driven, seen } = all;
     let wire = driven.wire.as_ref();
-    EmitReport {
-        written: Written::here(),
-        started_at_ns: base.0,
-        duration_ns: driven.elapsed_ns,
-        interrupted: driven.interrupted,
-        plan: context.plan.clone(),
-        seed: context.plan.workload.seed,
-        fingerprint: fingerprint(context),
-        target: Target {
-            store: endpoint.to_string(),
-            transport: endpoint.transport.name().to_owned(),
-            protocol: Some(endpoint.protocol.to_string()),
-            exactness: "not read back".to_owned(),
-        },
-        verdict: Verdict {
-            status: Status::Unverified,
-            reasons: vec!["nothing was read back: tsb verify does, with --store".to_owned()],
-            measured: Vec::new(),
-        },
-        durability: DurabilityReport {
-            level: Durability::Unconfirmed,
-            acknowledged: Durability::Unconfirmed,
-            copies: 0,
-            wait: None,
-            untimed: 0,
-        },
-        rate: rate(context, endpoint, driven),
-        ledger: ledger(endpoint, driven),
-        latency: latency(endpoint, driven),
-        cost: cost(driven),
-        offered: offered(context, &driven.issued),
-        intervals: intervals(all),
-        resources: seen.resources.clone(),
-        issued: issued(&driven.issued),
-        exceptions: exceptions(driven),
-        notes: notes(endpoint, driven),
-        closing: wire.map(|wire| {
-            let closings = wire.closings.iter();
-            closings.map(|(way, count)| ((*way).to_owned(), *count)).collect()
-        }),
-        datagrams: wire.filter(|wire| wire.sent_datagrams > 0).map(|wire| SentDatagrams {
-            sent: wire.sent_datagrams,
-            segments_per_call: wire.segments,
-            send_buffer_bytes: wire.send_buffer_bytes,
-        }),
-        failures: driven.failures.clone(),
-    }
+    let mut target = Target::new(endpoint.to_string(), endpoint.transport.name(), "not read back");
+    target.protocol = Some(endpoint.protocol.to_string());
+    let verdict = Verdict::new(
+        Status::Unverified,
+        vec!["nothing was read back: tsb verify does, with --store".to_owned()],
+    );
+    let rate = rate(context, endpoint, driven);
+    let offered = offered(context, &driven.issued);
+    let mut report = EmitReport::new(context.plan.clone(), target, verdict, rate, offered);
+    report.started_at_ns = base.0;
+    report.duration_ns = driven.elapsed_ns;
+    report.interrupted = driven.interrupted;
+    report.fingerprint = fingerprint(context);
+    report.ledger = ledger(endpoint, driven);
+    report.latency = latency(endpoint, driven);
+    report.cost = cost(driven);
+    report.intervals = intervals(all);
+    report.resources.clone_from(&seen.resources);
+    report.issued = issued(&driven.issued);
+    report.exceptions = exceptions(driven);
+    report.notes = notes(endpoint, driven);
+    report.closing = wire.map(|wire| {
+        let closings = wire.closings.iter();
+        closings.map(|(way, count)| ((*way).to_owned(), *count)).collect()
+    });
+    report.datagrams = wire.filter(|wire| wire.sent_datagrams > 0).map(|wire| {
+        let mut datagrams = SentDatagrams::default();
+        datagrams.sent = wire.sent_datagrams;
+        datagrams.segments_per_call = wire.segments;
+        datagrams.send_buffer_bytes = wire.send_buffer_bytes;
+        datagrams
+    });
+    report.failures.clone_from(&driven.failures);
+    report
 }
 
 /// The samples that were due and never sent, with their share, as text.

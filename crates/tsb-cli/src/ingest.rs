@@ -143,21 +143,17 @@ pub fn command(args: &IngestArgs) -> Result<Exit, Failure> {
 
 /// What was asked for. The limits of series do not apply if clients name files.
 fn plan(args: &IngestArgs, limits: &Limits, duration_ns: Option<u64>, has_series: bool) -> IngestPlan {
-    IngestPlan {
-        listen: args.listen.iter().map(ToString::to_string).collect(),
-        store: args.store.to_string(),
-        duration_ns,
-        once: args.once,
-        max_series: has_series.then_some(limits.max_series as u64),
-        max_name_bytes: has_series.then_some(limits.max_name_bytes),
-        max_connections: limits.listen.max_connections as u64,
-        allow_remote: args.allow_remote,
-        // `store_timeouts` has refused what is no duration.
-        store_timeout_ns: args
-            .store_timeout
-            .as_deref()
-            .and_then(|text| units::parse_duration(text).ok()),
-    }
+    let listen = args.listen.iter().map(ToString::to_string).collect();
+    let mut plan = IngestPlan::new(listen, args.store.to_string(), limits.listen.max_connections as u64);
+    plan.duration_ns = duration_ns;
+    plan.once = args.once;
+    plan.max_series = has_series.then_some(limits.max_series as u64);
+    plan.max_name_bytes = has_series.then_some(limits.max_name_bytes);
+    plan.allow_remote = args.allow_remote;
+    // `store_timeouts` has refused what is no duration.
+    let store_timeout = args.store_timeout.as_deref();
+    plan.store_timeout_ns = store_timeout.and_then(|text| units::parse_duration(text).ok());
+    plan
 }
 
 /// The plan, the time of listening, the observations, and the failures.

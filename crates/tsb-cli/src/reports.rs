@@ -72,11 +72,10 @@ fn parse(text: &str) -> Result<Report, String> {
     if runs.is_empty() {
         return Err("it holds no run".to_owned());
     }
-    Ok(Report {
-        schema_version,
-        tsb_version: head.tsb_version,
-        runs,
-    })
+    let mut report = Report::new(runs);
+    report.schema_version = schema_version;
+    report.tsb_version = head.tsb_version;
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -126,19 +126,7 @@ fn unreadable(store: &str, failure: &Failure) -> VerifiedStore {
     } else {
         Status::Unverified
     };
-    VerifiedStore {
-        store: store.to_owned(),
-        plan: None,
-        seed: None,
-        journal: None,
-        verdict: Verdict {
-            status,
-            reasons: vec![words(failure)],
-            measured: Vec::new(),
-        },
-        ledger: None,
-        damage: Vec::new(),
-    }
+    VerifiedStore::new(store, Verdict::new(status, vec![words(failure)]))
 }
 
 /// A failure as one line.
@@ -190,15 +178,12 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
         let failure = Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error);
         condemn(&mut verdict, &failure);
     }
-    Ok(VerifiedStore {
-        store: store.to_string(),
-        plan: Some(run.plan.clone()),
-        seed: Some(run.seed),
-        verdict,
-        ledger: Some(ledger),
-        journal: None,
-        damage,
-    })
+    let mut verified = VerifiedStore::new(store.to_string(), verdict);
+    verified.plan = Some(run.plan.clone());
+    verified.seed = Some(run.seed);
+    verified.ledger = Some(ledger);
+    verified.damage = damage;
+    Ok(verified)
 }
 
 /// The reopened store of a plan.

@@ -255,11 +255,7 @@ fn a_schedule_counts_samples_and_what_it_asks_is_told_interval_by_interval() {
     let (first, second): (u64, u64) = (asked[..half].iter().sum(), asked[half..].iter().sum());
     assert!(second > 2 * first, "{asked:?}");
     assert_eq!(finished.rate.asked_per_second, Some(due as f64));
-    let report = tsb_core::report::Report {
-        schema_version: tsb_core::report::SCHEMA_VERSION,
-        tsb_version: String::new(),
-        runs: vec![finished],
-    };
+    let report = tsb_core::report::Report::new(vec![finished]);
     let text = tsb_cli::render::text::report(&report, None);
     assert!(text.contains("on average, from "), "{text}");
 }

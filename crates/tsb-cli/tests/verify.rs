@@ -139,11 +139,7 @@ fn mixed_answers(folder: &Path) -> (Run, PathBuf) {
 }
 
 fn save(folder: &Path, run: &Run) {
-    let report = Report {
-        schema_version: SCHEMA_VERSION,
-        tsb_version: String::new(),
-        runs: vec![run.clone()],
-    };
+    let report = Report::new(vec![run.clone()]);
     std::fs::write(folder.join("report.json"), output::json(&report).unwrap()).unwrap();
 }
 

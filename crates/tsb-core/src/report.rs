@@ -11,10 +11,13 @@ pub mod examination;
 mod exceptions;
 pub mod experiment;
 pub mod listing;
+mod rate;
 mod recording;
 mod size;
 mod verification;
 mod written;
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +31,7 @@ use crate::verdict::Verdict;
 
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
+pub use rate::{Peak, Rate};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
 pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
@@ -39,6 +43,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run, or several of the same work against several stores.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
@@ -48,8 +53,20 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
+impl Report {
+    /// The report that this program writes of `runs`.
+    pub fn new(runs: Vec<Run>) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+            runs,
+        }
+    }
+}
+
 /// One run against one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Run {
     /// The user's name for the run, where several are shown together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,6 +137,46 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run on this machine. The caller sets everything else: until then it has no plan, begins at
+    /// the Unix epoch, takes no time, and other programs sent its samples.
+    pub fn new(
+        target: Target,
+        verdict: Verdict,
+        durability: DurabilityReport,
+        rate: Rate,
+        ledger: LedgerReport,
+        latency: Latency,
+    ) -> Self {
+        Self {
+            label: None,
+            started_at_ns: 0,
+            duration_ns: 0,
+            interrupted: false,
+            plan: Value::Null,
+            seed: 0,
+            fingerprint: String::new(),
+            machine: Machine::examine(),
+            target,
+            verdict,
+            noise: None,
+            durability,
+            rate,
+            ledger,
+            latency,
+            staleness: None,
+            cost: Cost::default(),
+            size: None,
+            offered: Offered::of_strangers(0),
+            intervals: Vec::new(),
+            resources: Vec::new(),
+            listener: None,
+            issued: Vec::new(),
+            exceptions: None,
+            damage: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Whether other programs sent the samples, so that their values are not known here.
     pub const fn is_of_strangers(&self) -> bool {
         self.fingerprint.is_empty()
@@ -128,6 +185,7 @@ impl Run {
 
 /// The store that was driven, and the transport.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Target {
     /// The store's own name.
     pub store: String,
@@ -140,8 +198,21 @@ pub struct Target {
     pub exactness: String,
 }
 
+impl Target {
+    /// A store that was reached by `transport` without a wire protocol.
+    pub fn new(store: impl Into<String>, transport: impl Into<String>, exactness: impl Into<String>) -> Self {
+        Self {
+            store: store.into(),
+            transport: transport.into(),
+            protocol: None,
+            exactness: exactness.into(),
+        }
+    }
+}
+
 /// The level of every acknowledgement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DurabilityReport {
     /// The level that every accepted sample had when the run ended.
     pub level: Durability,
@@ -158,6 +229,19 @@ pub struct DurabilityReport {
     pub untimed: u64,
 }
 
+impl DurabilityReport {
+    /// A level that the acknowledgements promised at once, and whose wait was not measured.
+    pub const fn new(level: Durability, copies: u32) -> Self {
+        Self {
+            level,
+            acknowledged: level,
+            copies,
+            wait: None,
+            untimed: 0,
+        }
+    }
+}
+
 const fn unknown() -> f64 {
     f64::NAN
 }
@@ -172,66 +256,9 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Samples per second.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Rate {
-    /// The rate that the schedule asked for: samples due, over the time in which they were due;
-    /// absent in a closed loop, which has no schedule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_per_second: Option<f64>,
-    /// Accepted samples, over the time from the first due time to the last acceptance.
-    pub held_per_second: f64,
-    /// The same, over the time until all samples had the report's durability, if that took a flush
-    /// at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub durable_per_second: Option<f64>,
-    /// The interval with the highest asked rate, if the schedule's rate changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak: Option<Peak>,
-    /// The rate that the generator reached over the same path against a store that discards
-    /// everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ceiling_per_second: Option<f64>,
-    /// Whether the run was a closed loop: it waits for the store, so its latencies omit how long
-    /// other clients would wait.
-    pub closed_loop: bool,
-    /// Seconds of fleet time that pass in one second.
-    pub speed: f64,
-}
-
-impl Rate {
-    /// The rate of a listener without a schedule.
-    pub const fn held(held_per_second: f64) -> Self {
-        Self {
-            asked_per_second: None,
-            held_per_second,
-            durable_per_second: None,
-            peak: None,
-            ceiling_per_second: None,
-            closed_loop: false,
-            speed: 1.0,
-        }
-    }
-}
-
-/// The interval of a run with the highest asked rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Peak {
-    /// Where it begins, in nanoseconds since the run's start.
-    pub from_ns: u64,
-    /// Where it ends.
-    pub end_ns: u64,
-    /// Samples that fell due in it, per second.
-    pub asked_per_second: f64,
-    /// Samples that were accepted in it, per second.
-    pub accepted_per_second: f64,
-    /// Of the samples due by its end, the share accepted by the end of the next interval. in [0,
-    /// 1]
-    pub kept_share: f64,
-}
-
 /// The ledger, whether it balances, and the losses by name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LedgerReport {
     /// The counts, and `balanced`: whether every equation between them holds.
     #[serde(flatten)]
@@ -253,6 +280,7 @@ pub struct LedgerReport {
 
 /// The latency figures of a run, and what they measure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Latency {
     /// The event that ends an operation.
     pub done: String,
@@ -281,9 +309,26 @@ pub struct Latency {
     pub curves: Option<Curves>,
 }
 
+impl Latency {
+    /// Latencies of no operation; `done` names the event that ends one.
+    pub fn new(done: impl Into<String>) -> Self {
+        Self {
+            done: done.into(),
+            response: Summary::default(),
+            delivery: None,
+            service: Summary::default(),
+            lag: Summary::default(),
+            untimed: 0,
+            missing: 0,
+            curves: None,
+        }
+    }
+}
+
 /// Latency by quantile: pairs of a quantile and a value in nanoseconds, up to the last quantile
 /// with enough operations beyond it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Curves {
     /// Due to done.
     pub response: Curve,
@@ -298,6 +343,7 @@ pub struct Curves {
 
 /// Properties of the values that the workload offered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Offered {
     /// Series in the catalog.
     pub series: u64,
@@ -328,6 +374,7 @@ pub struct Offered {
 
 /// What an estimate rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EstimatedFrom {
     /// Number of series, drawn at random if not all.
     pub series: u64,
@@ -335,13 +382,25 @@ pub struct EstimatedFrom {
     pub values: u64,
 }
 
+impl EstimatedFrom {
+    /// An estimate from `values` values of `series` series.
+    pub const fn new(series: u64, values: u64) -> Self {
+        Self { series, values }
+    }
+}
+
 impl Offered {
     /// The properties of samples from other programs, of which only the number of series is known.
     pub const fn of_strangers(series: u64) -> Self {
+        Self::new(series, unknown(), unknown())
+    }
+
+    /// The properties that are known of every generated workload.
+    pub const fn new(series: u64, repeat_rate: f64, entropy_bits: f64) -> Self {
         Self {
             series,
-            repeat_rate: unknown(),
-            entropy_bits: unknown(),
+            repeat_rate,
+            entropy_bits,
             bounded_share: None,
             estimated_from: None,
             calculated_bits: None,
@@ -362,6 +421,7 @@ impl Offered {
 /// One interval of the run. Intervals follow each other without gaps: samples, operations, CPU and
 /// bytes of all intervals add up to those of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Interval {
     /// End of the interval, in nanoseconds since the run's start.
     pub end_ns: u64,
@@ -407,6 +467,7 @@ pub struct Interval {
 
 /// What another process used in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WatchedUsage {
     /// Its id.
     pub pid: u32,
@@ -424,6 +485,7 @@ pub struct WatchedUsage {
 
 /// Ticks of consecutive groups that were issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Issued {
     /// The first group.
     pub first_group: u32,
@@ -435,8 +497,21 @@ pub struct Issued {
     pub end_tick: u64,
 }
 
+impl Issued {
+    /// The ticks of one group.
+    pub const fn new(group: u32, ticks: Range<u64>) -> Self {
+        Self {
+            first_group: group,
+            groups: 1,
+            first_tick: ticks.start,
+            end_tick: ticks.end,
+        }
+    }
+}
+
 /// What the listener counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ListenerReport {
     /// Connections accepted.
     pub connections: u64,
@@ -457,6 +532,7 @@ pub struct ListenerReport {
 
 /// Datagrams counted on both sides, and the losses by each way of counting.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DatagramReport {
     /// Datagrams that the emitter's kernel accepted.
     pub sent: u64,

@@ -91,6 +91,7 @@ impl fmt::Display for Status {
 
 /// A status and the reasons for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verdict {
     /// The first status that applies.
     pub status: Status,
@@ -99,6 +100,17 @@ pub struct Verdict {
     /// Every figure that was measured and has a threshold, crossed or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<Measured>,
+}
+
+impl Verdict {
+    /// A verdict without measured figures.
+    pub const fn new(status: Status, reasons: Vec<String>) -> Self {
+        Self {
+            status,
+            reasons,
+            measured: Vec::new(),
+        }
+    }
 }
 
 /// Samples that were lost between emitter and store.

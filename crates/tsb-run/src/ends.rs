@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tsb_core::Durability;
 use tsb_core::latency::Summary;
 use tsb_core::ledger::Ledger;
 use tsb_core::net::ListenerStats;
@@ -21,6 +22,7 @@ use crate::plan::Plan;
 
 /// The latencies that one end can measure.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EndLatency {
     /// The event that ends an operation.
     pub done: String,
@@ -45,6 +47,7 @@ pub struct EndLatency {
 
 /// The report of `tsb emit`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EmitReport {
     /// The program and the machine.
     #[serde(flatten)]
@@ -98,8 +101,40 @@ pub struct EmitReport {
     pub failures: Vec<String>,
 }
 
+impl EmitReport {
+    /// A report of nothing sent yet, unconfirmed as always, with the seed of the plan.
+    pub fn new(plan: Plan, target: Target, verdict: Verdict, rate: Rate, offered: Offered) -> Self {
+        Self {
+            written: Written::here(),
+            started_at_ns: 0,
+            duration_ns: 0,
+            interrupted: false,
+            seed: plan.workload.seed,
+            plan,
+            fingerprint: String::new(),
+            target,
+            verdict,
+            durability: DurabilityReport::new(Durability::Unconfirmed, 0),
+            rate,
+            ledger: Ledger::new(),
+            latency: EndLatency::default(),
+            cost: Cost::default(),
+            offered,
+            intervals: Vec::new(),
+            resources: Vec::new(),
+            issued: Vec::new(),
+            exceptions: Exceptions::default(),
+            notes: Vec::new(),
+            closing: None,
+            datagrams: None,
+            failures: Vec::new(),
+        }
+    }
+}
+
 /// Datagram counts of the sender.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SentDatagrams {
     /// Datagrams that the kernel accepted.
     pub sent: u64,
@@ -112,6 +147,7 @@ pub struct SentDatagrams {
 /// What `tsb ingest` was asked to do, without credentials. It describes no samples, so there is no
 /// seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct IngestPlan {
     /// The URL of each listener.
     pub listen: Vec<String>,
@@ -137,8 +173,26 @@ pub struct IngestPlan {
     pub store_timeout_ns: Option<u64>,
 }
 
+impl IngestPlan {
+    /// To listen until it is stopped, for this machine alone.
+    pub fn new(listen: Vec<String>, store: impl Into<String>, max_connections: u64) -> Self {
+        Self {
+            listen,
+            store: store.into(),
+            duration_ns: None,
+            once: false,
+            max_series: None,
+            max_name_bytes: None,
+            max_connections,
+            allow_remote: false,
+            store_timeout_ns: None,
+        }
+    }
+}
+
 /// The report of `tsb ingest` with listeners that write into a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct IngestReport {
     /// The program and the machine.
     #[serde(flatten)]
@@ -184,8 +238,37 @@ pub struct IngestReport {
     pub listeners: Vec<ListenerStats>,
 }
 
+impl IngestReport {
+    /// A report of nothing received yet; the store is that of the target.
+    pub fn new(plan: IngestPlan, target: Target, verdict: Verdict, durability: DurabilityReport, rate: Rate) -> Self {
+        Self {
+            written: Written::here(),
+            started_at_ns: 0,
+            duration_ns: 0,
+            interrupted: false,
+            plan,
+            store: target.store.clone(),
+            target,
+            verdict,
+            durability,
+            rate,
+            ledger: LedgerReport::default(),
+            latency: EndLatency::default(),
+            series: NamedSeries::default(),
+            size: None,
+            cost: Cost::default(),
+            offered: Offered::of_strangers(0),
+            intervals: Vec::new(),
+            resources: Vec::new(),
+            damage: Vec::new(),
+            listeners: Vec::new(),
+        }
+    }
+}
+
 /// The report of `tsb ingest` with listeners that write RRD files by name, as rrdcached does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FilesReport {
     /// The program and the machine.
     #[serde(flatten)]
@@ -209,8 +292,25 @@ pub struct FilesReport {
     pub listeners: Vec<ListenerStats>,
 }
 
+impl FilesReport {
+    /// A report of listeners without the part of the cache.
+    pub fn new(plan: IngestPlan, duration_ns: u64, listeners: Vec<ListenerStats>) -> Self {
+        Self {
+            written: Written::here(),
+            duration_ns,
+            plan,
+            interrupted: None,
+            verdict: None,
+            cached: None,
+            intervals: Vec::new(),
+            listeners,
+        }
+    }
+}
+
 /// The state and counters of a write cache over RRD files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CachedFiles {
     /// The cache and its folder.
     pub store: String,
@@ -228,8 +328,24 @@ pub struct CachedFiles {
     pub damage: Vec<Damage>,
 }
 
+impl CachedFiles {
+    /// A cache with all counts 0 except those of the ledger.
+    pub fn new(store: impl Into<String>, durability: DurabilityReport, rate: Rate, ledger: CachedLedger) -> Self {
+        Self {
+            store: store.into(),
+            durability,
+            rate,
+            ledger,
+            commands: Commands::default(),
+            cache: CachedCounts::default(),
+            damage: Vec::new(),
+        }
+    }
+}
+
 /// The ledger of a write cache over RRD files.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CachedLedger {
     /// Values that came.
     pub received: u64,
@@ -241,8 +357,21 @@ pub struct CachedLedger {
     pub balanced: bool,
 }
 
+impl CachedLedger {
+    /// A ledger in which every value that came was rejected or accepted.
+    pub const fn new(rejected: u64, accepted: u64, balanced: bool) -> Self {
+        Self {
+            received: accepted + rejected,
+            rejected,
+            accepted,
+            balanced,
+        }
+    }
+}
+
 /// Client commands by kind.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Commands {
     /// Commands that could not be parsed.
     pub malformed: u64,
@@ -253,7 +382,8 @@ pub struct Commands {
 }
 
 /// The outcome of the values of a write cache over RRD files.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CachedCounts {
     /// Values replayed from the journal of an earlier process.
     pub replayed: u64,
@@ -277,6 +407,7 @@ pub struct CachedCounts {
 
 /// Size of a store, by kind and in total.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WholeSize {
     /// Total, in bytes.
     pub bytes: u64,
@@ -285,8 +416,16 @@ pub struct WholeSize {
     pub parts: Size,
 }
 
+impl WholeSize {
+    /// The size of a store of `bytes` in total.
+    pub const fn new(bytes: u64, parts: Size) -> Self {
+        Self { bytes, parts }
+    }
+}
+
 /// Series names that clients sent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct NamedSeries {
     /// Series admitted.
     pub admitted: u64,

@@ -39,7 +39,7 @@ use tsb_core::report::Run;
 use tsb_core::workload::Workload;
 
 pub use asked::check as check_asked;
-pub use assemble::{fingerprint, issued, offered};
+pub use assemble::{fingerprint, issued, offered, size};
 pub use missing::{missing, missing_note};
 
 pub use calls::Calls;

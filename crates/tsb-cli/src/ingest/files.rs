@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tsb_core::net::{Address, ListenOptions, Listener, ListenerStats, ListenerView, Runtime};
-use tsb_core::report::{DurabilityReport, Interval, Rate, Written};
+use tsb_core::report::{DurabilityReport, Interval, Rate};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::verdict::{Status, Verdict};
 use tsb_rrdcached::FileCache;
@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{Outputs, first_failure};
 use tsb_run::damage::ReportedDamage;
-use tsb_run::ends::{CachedCounts, CachedFiles, CachedLedger, Commands, FilesReport, IngestPlan};
+use tsb_run::ends::{CachedFiles, CachedLedger, FilesReport, IngestPlan};
 use tsb_run::run::{Calls, StoreTimeouts, WaitOutcome, at_once};
 use tsb_run::units;
 
@@ -149,10 +149,8 @@ fn check(args: &IngestArgs) -> Result<(), Failure> {
 /// Writes the report, and returns the first failure.
 fn report(plan: IngestPlan, cache: &FileCache, results: CacheResults, outputs: &Outputs) -> Result<Exit, Failure> {
     let elapsed_ns = results.elapsed_ns;
-    let result = FilesReport {
-        intervals: results.intervals,
-        ..result(plan, Some(cache), results.listeners, elapsed_ns)
-    };
+    let mut result = result(plan, Some(cache), results.listeners, elapsed_ns);
+    result.intervals = results.intervals;
     let unwritten = outputs.write_value(&result, || text(cache, elapsed_ns)).err();
     let closed = results.closed.err().map(|error| {
         let folder = cache.folder().display();
@@ -181,18 +179,11 @@ fn report_abandoned(
         std::mem::forget(cache);
         known
     });
-    let (result, text) = known.unwrap_or_else(|| (result(plan, None, listeners, elapsed_ns), String::new()));
+    let (mut result, text) = known.unwrap_or_else(|| (result(plan, None, listeners, elapsed_ns), String::new()));
     let why = format!("{}: the files were not closed", abandoned.why);
     let text = format!("{text}{why}\n");
-    let result = FilesReport {
-        interrupted: Some(abandoned.is_stopped),
-        verdict: Some(Verdict {
-            status: Status::Unverified,
-            reasons: vec![why],
-            measured: Vec::new(),
-        }),
-        ..result
-    };
+    result.interrupted = Some(abandoned.is_stopped);
+    result.verdict = Some(Verdict::new(Status::Unverified, vec![why]));
     outputs.write_value(&result, || text)?;
     Ok(abandoned.exit())
 }
@@ -285,55 +276,35 @@ impl ProgressSource for CacheProgress<'_> {
 /// The report; without the cache's part if `cache` is `None`.
 fn result(plan: IngestPlan, cache: Option<&FileCache>, listeners: Vec<ListenerStats>, elapsed_ns: u64) -> FilesReport {
     let malformed = listeners.iter().map(|stats| stats.malformed).sum();
-    FilesReport {
-        written: Written::here(),
-        duration_ns: elapsed_ns,
-        plan,
-        interrupted: None,
-        verdict: None,
-        cached: cache.map(|cache| cached(cache, malformed, elapsed_ns)),
-        intervals: Vec::new(),
-        listeners,
-    }
+    let mut report = FilesReport::new(plan, elapsed_ns, listeners);
+    report.cached = cache.map(|cache| cached(cache, malformed, elapsed_ns));
+    report
 }
 
 fn cached(cache: &FileCache, malformed: u64, elapsed_ns: u64) -> CachedFiles {
     let stats = cache.stats();
     let account = stats.account;
-    CachedFiles {
-        store: format!("write-cache(files of {})", cache.folder().display()),
-        durability: DurabilityReport {
-            level: cache.acknowledges(),
-            acknowledged: cache.acknowledges(),
-            copies: 1,
-            wait: None,
-            untimed: 0,
-        },
-        rate: Rate::held(account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64),
-        ledger: CachedLedger {
-            received: account.accepted + stats.values_rejected,
-            rejected: stats.values_rejected,
-            accepted: account.accepted,
-            balanced: account.balances(),
-        },
-        commands: Commands {
-            malformed,
-            updates: stats.updates_received,
-            flushes: stats.flushes_received,
-        },
-        cache: CachedCounts {
-            replayed: account.replayed,
-            written: account.written,
-            pending: account.pending,
-            forgotten: account.forgotten,
-            failed: account.failed,
-            passes: stats.updates_written,
-            write_failures: stats.write_failures,
-            files: stats.files,
-            journal_bytes: stats.journal_bytes,
-        },
-        damage: cache.damage(),
-    }
+    let mut cached = CachedFiles::new(
+        format!("write-cache(files of {})", cache.folder().display()),
+        DurabilityReport::new(cache.acknowledges(), 1),
+        Rate::held(account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64),
+        CachedLedger::new(stats.values_rejected, account.accepted, account.balances()),
+    );
+    cached.commands.malformed = malformed;
+    cached.commands.updates = stats.updates_received;
+    cached.commands.flushes = stats.flushes_received;
+    let counts = &mut cached.cache;
+    counts.replayed = account.replayed;
+    counts.written = account.written;
+    counts.pending = account.pending;
+    counts.forgotten = account.forgotten;
+    counts.failed = account.failed;
+    counts.passes = stats.updates_written;
+    counts.write_failures = stats.write_failures;
+    counts.files = stats.files;
+    counts.journal_bytes = stats.journal_bytes;
+    cached.damage = cache.damage();
+    cached
 }
 
 /// The report as text: the same figures, in order.

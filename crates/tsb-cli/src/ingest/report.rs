@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::net::{IngestCpu, ListenerStats};
-use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Size, Target, Written};
+use tsb_core::report::{Cost, CpuBelow, DurabilityReport, LedgerReport, Offered, Rate, Target};
 use tsb_core::verdict::{Status, Verdict};
-use tsb_run::ends::{EndLatency, IngestReport, NamedSeries, WholeSize};
+use tsb_run::ends::{IngestReport, WholeSize};
+use tsb_run::run::size;
 use tsb_run::units;
 use tsb_stores::{Stats, Store};
 
@@ -35,11 +36,9 @@ impl Service {
         for (reason, samples) in listeners.iter().flat_map(ListenerStats::turned_away) {
             *rejected_by_reason.entry(reason.to_owned()).or_default() += samples;
         }
-        let report = LedgerReport {
-            counts: ledger,
-            rejected_by_reason,
-            ..LedgerReport::default()
-        };
+        let mut report = LedgerReport::default();
+        report.counts = ledger;
+        report.rejected_by_reason = rejected_by_reason;
         (report, accepted)
     }
 
@@ -49,50 +48,31 @@ impl Service {
         let (capabilities, stats) = (self.store.capabilities(), self.store.stats());
         let abandoned = input.abandoned.as_ref();
         // A store that was left behind does not say it.
-        let size = abandoned.is_none().then(|| size(&stats));
+        let size = abandoned.is_none().then(|| whole_size(&stats));
         let per_sample = size.filter(|size| size.parts.samples > 0);
         let per_sample = per_sample.map(|size| size.bytes as f64 / size.parts.samples as f64);
-        IngestReport {
-            written: Written::here(),
-            started_at_ns: input.base.0,
-            duration_ns: input.elapsed_ns,
-            interrupted: abandoned.is_some_and(|abandoned| abandoned.is_stopped),
-            plan: input.plan.clone(),
-            store: self.store.to_string(),
-            target: Target {
-                store: self.store.to_string(),
-                transport: "listeners".to_owned(),
-                protocol: None,
-                exactness: "not read back".to_owned(),
-            },
-            verdict: verdict(input, &ledger),
-            durability: DurabilityReport {
-                level: capabilities.acknowledges,
-                acknowledged: capabilities.acknowledges,
-                copies: capabilities.copies,
-                wait: None,
-                untimed: 0,
-            },
-            rate: Rate::held(accepted as f64 * 1e9 / input.elapsed_ns.max(1) as f64),
-            ledger,
-            latency: EndLatency {
-                done: "nothing is timed: a listener does not know when samples were due".to_owned(),
-                ..EndLatency::default()
-            },
-            series: NamedSeries {
-                admitted: self.registry.len() as u64,
-                name_bytes: self.registry.name_bytes(),
-                refused_names: self.registry.refused(),
-                first_error: self.registry.first_error(),
-            },
-            size,
-            cost: cost(cpu, accepted, per_sample),
-            offered: Offered::of_strangers(self.registry.len() as u64),
-            intervals: input.intervals.clone(),
-            resources: input.resources.clone(),
-            damage: stats.damage,
-            listeners,
-        }
+        let target = Target::new(self.store.to_string(), "listeners", "not read back");
+        let durability = DurabilityReport::new(capabilities.acknowledges, capabilities.copies);
+        let rate = Rate::held(accepted as f64 * 1e9 / input.elapsed_ns.max(1) as f64);
+        let verdict = verdict(input, &ledger);
+        let mut report = IngestReport::new(input.plan.clone(), target, verdict, durability, rate);
+        report.started_at_ns = input.base.0;
+        report.duration_ns = input.elapsed_ns;
+        report.interrupted = abandoned.is_some_and(|abandoned| abandoned.is_stopped);
+        report.ledger = ledger;
+        "nothing is timed: a listener does not know when samples were due".clone_into(&mut report.latency.done);
+        report.series.admitted = self.registry.len() as u64;
+        report.series.name_bytes = self.registry.name_bytes();
+        report.series.refused_names = self.registry.refused();
+        report.series.first_error = self.registry.first_error();
+        report.size = size;
+        report.cost = cost(cpu, accepted, per_sample);
+        report.offered = Offered::of_strangers(self.registry.len() as u64);
+        report.intervals.clone_from(&input.intervals);
+        report.resources.clone_from(&input.resources);
+        report.damage = stats.damage;
+        report.listeners = listeners;
+        report
     }
 }
 
@@ -106,53 +86,29 @@ fn verdict(input: &ReportInput, ledger: &LedgerReport) -> Verdict {
     }
     reasons.push("nothing was read back: who sent the samples is not known here".to_owned());
     let is_sound = input.failures.is_empty() && ledger.counts.is_balanced();
-    Verdict {
-        status: if is_sound { Status::Unverified } else { Status::Invalid },
-        reasons,
-        measured: Vec::new(),
-    }
+    Verdict::new(if is_sound { Status::Unverified } else { Status::Invalid }, reasons)
 }
 
-fn size(stats: &Stats) -> WholeSize {
-    let footprint = stats.footprint;
-    WholeSize {
-        bytes: footprint.total_bytes(),
-        parts: Size {
-            samples: stats.samples,
-            sealed_bytes: footprint.sealed_bytes,
-            sealed_samples: footprint.sealed_samples,
-            head_bytes: footprint.head_bytes,
-            journal_bytes: footprint.journal_bytes,
-            series_bytes: footprint.series_bytes,
-            free_bytes: footprint.free_bytes,
-            disk_bytes: stats.disk_bytes,
-        },
-    }
+fn whole_size(stats: &Stats) -> WholeSize {
+    WholeSize::new(stats.footprint.total_bytes(), size(stats))
 }
 
 /// CPU time and bytes per accepted sample; empty if there are none.
 fn cost(cpu: &IngestCpu, accepted: u64, bytes_per_sample: Option<f64>) -> Cost {
-    let method = "the clocks of the listeners' threads, as METHODOLOGY.md has it".to_owned();
+    let mut cost = Cost::default();
+    "the clocks of the listeners' threads, as METHODOLOGY.md has it".clone_into(&mut cost.method);
     if accepted == 0 {
-        return Cost {
-            method,
-            ..Cost::default()
-        };
+        return cost;
     }
     let each = |ns: u64| ns as f64 / accepted as f64;
     let is_known = cpu.apply_ns > cpu.uncertain_ns;
-    Cost {
-        bytes_per_sample,
-        wire_cpu_ns_per_sample: Some(each(cpu.wire_ns)),
-        pacing_cpu_ns_per_sample: Some(each(cpu.wait_ns)),
-        watching_cpu_ns_per_sample: Some(each(cpu.measure_ns)),
-        store_cpu_ns_per_sample: is_known.then(|| each(cpu.apply_ns)),
-        store_cpu_below: (!is_known).then(|| CpuBelow {
-            ns_per_sample: each(cpu.uncertain_ns.max(1)),
-        }),
-        method,
-        ..Cost::default()
-    }
+    cost.bytes_per_sample = bytes_per_sample;
+    cost.wire_cpu_ns_per_sample = Some(each(cpu.wire_ns));
+    cost.pacing_cpu_ns_per_sample = Some(each(cpu.wait_ns));
+    cost.watching_cpu_ns_per_sample = Some(each(cpu.measure_ns));
+    cost.store_cpu_ns_per_sample = is_known.then(|| each(cpu.apply_ns));
+    cost.store_cpu_below = (!is_known).then(|| CpuBelow::new(each(cpu.uncertain_ns.max(1))));
+    cost
 }
 
 /// Reads one counter of a listener.

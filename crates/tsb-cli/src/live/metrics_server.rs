@@ -302,11 +302,9 @@ mod tests {
     fn the_asked_rate_of_a_schedule_is_that_of_its_newest_interval() {
         let shared = Arc::<SharedState>::default();
         for end_ns in [1_000_000_000, 2_000_000_000, 3_000_000_000] {
-            let interval = Interval {
-                end_ns,
-                asked: Some(1_000),
-                ..Interval::default()
-            };
+            let mut interval = Interval::default();
+            interval.end_ns = end_ns;
+            interval.asked = Some(1_000);
             shared.add(interval, &IntervalLatencies::default());
         }
         let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, shared).unwrap();

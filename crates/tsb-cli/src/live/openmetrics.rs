@@ -196,11 +196,9 @@ mod tests {
         for value in [500, 2_000, 3_000_000] {
             histogram.record(value);
         }
-        let interval = Interval {
-            response_cells: Cells::new(&histogram),
-            cpu_ns: 1_500_000_000,
-            ..Interval::default()
-        };
+        let mut interval = Interval::default();
+        interval.response_cells = Cells::new(&histogram);
+        interval.cpu_ns = 1_500_000_000;
         shared.add(interval, &IntervalLatencies::default());
         let text = text(&shared.snapshot(1));
         assert!(text.contains("store=\"a \\\"b\\\"\\n\\\\\""), "{text}");

@@ -262,13 +262,9 @@ mod tests {
     fn a_state_keeps_a_bounded_past_and_begins_anew() {
         let shared = SharedState::new();
         for index in 0..INTERVALS_MAX as u64 + 5 {
-            shared.add(
-                Interval {
-                    end_ns: index,
-                    ..Interval::default()
-                },
-                &IntervalLatencies::default(),
-            );
+            let mut interval = Interval::default();
+            interval.end_ns = index;
+            shared.add(interval, &IntervalLatencies::default());
             shared.say(&index.to_string());
         }
         let state = shared.lock().clone();

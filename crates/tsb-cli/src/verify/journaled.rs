@@ -247,24 +247,22 @@ fn judged(
         .told
         .clone()
         .damage_of(&*opened.store, &mut verdict, crate::say::warning);
-    Ok(VerifiedStore {
-        store: opened.store.to_string(),
-        plan: Some(section.header.plan.clone()),
-        seed: Some(opened.plan.workload.seed),
-        verdict,
-        ledger: Some(ledger),
-        damage,
-        journal: Some(JournalReport {
-            last_record_ns: section.reached.at_ns,
-            sent: section.reached.sent,
-            records: contents.records,
-            torn_bytes: contents.torn_bytes,
-            damaged_records: contents.damaged,
-            is_over: section.is_over,
-            undecided_found: decisive.or(levels.first()).map_or(0, |level| level.undecided_found),
-            levels: levels.into_iter().map(|level| level.report).collect(),
-        }),
-    })
+    let mut journal = JournalReport::default();
+    journal.last_record_ns = section.reached.at_ns;
+    journal.sent = section.reached.sent;
+    journal.records = contents.records;
+    journal.torn_bytes = contents.torn_bytes;
+    journal.damaged_records = contents.damaged;
+    journal.is_over = section.is_over;
+    journal.undecided_found = decisive.or(levels.first()).map_or(0, |level| level.undecided_found);
+    journal.levels = levels.into_iter().map(|level| level.report).collect();
+    let mut verified = VerifiedStore::new(opened.store.to_string(), verdict);
+    verified.plan = Some(section.header.plan.clone());
+    verified.seed = Some(opened.plan.workload.seed);
+    verified.ledger = Some(ledger);
+    verified.journal = Some(journal);
+    verified.damage = damage;
+    Ok(verified)
 }
 
 fn level(section: &Section, claim: &Claim, audit: &Audit) -> LevelResult {
@@ -296,15 +294,13 @@ fn level(section: &Section, claim: &Claim, audit: &Audit) -> LevelResult {
         .sent
         .saturating_sub(audit.rejected)
         .saturating_sub(audit.unanswered);
+    let mut report = LevelReport::new(claim.level);
+    report.acknowledged = in_claim.saturating_sub(nameless);
+    report.found = in_claim.saturating_sub(audit.tally.missing);
+    report.lost = lost;
+    report.lost_at_most = ledger.lost_at_most;
     LevelResult {
-        report: LevelReport {
-            level: claim.level,
-            must_be_there: false,
-            acknowledged: in_claim.saturating_sub(nameless),
-            found: in_claim.saturating_sub(audit.tally.missing),
-            lost,
-            lost_at_most: ledger.lost_at_most,
-        },
+        report,
         ledger,
         undecided_found,
     }

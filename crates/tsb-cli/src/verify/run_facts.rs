@@ -104,10 +104,8 @@ impl<'a> RunFacts<'a> {
     /// The ledger of the run without the read-back counters.
     pub(super) fn before(&self) -> LedgerReport {
         let ledger = &self.run.ledger;
-        let mut before = LedgerReport {
-            rejected_by_reason: ledger.rejected_by_reason.clone(),
-            ..LedgerReport::default()
-        };
+        let mut before = LedgerReport::default();
+        before.rejected_by_reason.clone_from(&ledger.rejected_by_reason);
         let counts = ledger.counts.counts();
         for (counter, samples) in counts.filter(|(counter, _)| !READ_BACK.contains(counter)) {
             before.counts.set(counter, samples);

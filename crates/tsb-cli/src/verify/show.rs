@@ -1,6 +1,6 @@
 //! Prints the result of `tsb verify`, as text or as JSON.
 
-use tsb_core::report::{JournalReport, Verification, VerifiedStore, Written};
+use tsb_core::report::{JournalReport, Verification, VerifiedStore};
 
 use crate::args::DocumentFormat;
 use crate::failure::Failure;
@@ -19,11 +19,7 @@ pub(super) fn print(stores: Vec<VerifiedStore>, format: DocumentFormat) -> Resul
         let texts: Vec<String> = stores.iter().map(text).collect();
         return output::print(texts.concat().as_bytes());
     }
-    let verification = Verification {
-        written: Written::here(),
-        stores,
-    };
-    output::print(output::document(&verification)?.as_bytes())
+    output::print(output::document(&Verification::new(stores))?.as_bytes())
 }
 
 /// One line for a store, and details below it.

@@ -16,6 +16,7 @@ pub const REJECTED_MAX: usize = 1 << 16;
 /// The operations and samples that need not be in the store, by name as far as possible, and the
 /// number of those without a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Exceptions {
     /// Issued operations that were not sent, not answered, or lost on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

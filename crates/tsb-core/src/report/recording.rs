@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Figures of a replayed recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RecordingReport {
     /// Series in the recording.
     pub series: u64,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// CPU and bytes per sample. CPU is in nanoseconds per accepted sample, from before the first
 /// sample was sent until all were flushed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Cost {
     /// Generating samples, following the schedule, recording times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,13 +68,22 @@ pub struct Cost {
 
 /// A cost that is too small to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CpuBelow {
     /// Upper bound, in nanoseconds of CPU.
     pub ns_per_sample: f64,
 }
 
+impl CpuBelow {
+    /// A cost below `ns_per_sample`.
+    pub const fn new(ns_per_sample: f64) -> Self {
+        Self { ns_per_sample }
+    }
+}
+
 /// The size after a longer time at the same rate, measured on a part of the fleet and scaled.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Projection {
     /// Bytes after 86,400 s at the held rate.
     pub day_bytes: f64,
@@ -83,8 +93,20 @@ pub struct Projection {
     pub basis: String,
 }
 
+impl Projection {
+    /// The size at a rate that stays the same, from the bytes of one day and what was measured.
+    pub fn new(day_bytes: f64, basis: impl Into<String>) -> Self {
+        Self {
+            day_bytes,
+            week_bytes: 7.0 * day_bytes,
+            basis: basis.into(),
+        }
+    }
+}
+
 /// What the store occupied at the end, by kind, in bytes.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Size {
     /// Samples that a query could return.
     pub samples: u64,

@@ -9,6 +9,7 @@ use crate::verdict::Verdict;
 
 /// One store, or all stores of one report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verification {
     /// The program, and the machine on which it was read back.
     #[serde(flatten)]
@@ -17,8 +18,19 @@ pub struct Verification {
     pub stores: Vec<VerifiedStore>,
 }
 
+impl Verification {
+    /// Stores that this program read back on this machine.
+    pub fn new(stores: Vec<VerifiedStore>) -> Self {
+        Self {
+            written: Written::here(),
+            stores,
+        }
+    }
+}
+
 /// One store, read back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VerifiedStore {
     /// The store's own name; the report's name for it if it cannot be opened.
     pub store: String,
@@ -42,8 +54,24 @@ pub struct VerifiedStore {
     pub damage: Vec<Damage>,
 }
 
+impl VerifiedStore {
+    /// A store that could not be read.
+    pub fn new(store: impl Into<String>, verdict: Verdict) -> Self {
+        Self {
+            store: store.into(),
+            plan: None,
+            seed: None,
+            verdict,
+            ledger: None,
+            journal: None,
+            damage: Vec::new(),
+        }
+    }
+}
+
 /// A run that was cut off, as its journal describes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct JournalReport {
     /// Time of the last record, in nanoseconds since the start of the run.
     pub last_record_ns: u64,
@@ -65,6 +93,7 @@ pub struct JournalReport {
 
 /// The samples that had reached one durability level, and how many of them were found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LevelReport {
     /// The level.
     pub level: Durability,
@@ -79,4 +108,18 @@ pub struct LevelReport {
     /// Upper bound of `lost`, where it is not known exactly which samples were acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_at_most: Option<u64>,
+}
+
+impl LevelReport {
+    /// A level that no sample had reached.
+    pub const fn new(level: Durability) -> Self {
+        Self {
+            level,
+            must_be_there: false,
+            acknowledged: 0,
+            found: 0,
+            lost: 0,
+            lost_at_most: None,
+        }
+    }
 }

@@ -11,14 +11,13 @@ use tsb_core::report::{
     Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, Latency, ListenerReport, Offered,
     Projection, Rate, Run, Size, Target,
 };
-use tsb_core::resource::Machine;
 use tsb_stores::{Exactness, Stats, Store};
 
 use super::cost::{CpuByPart, bytes_of_each, unexplained};
 use super::judge;
 use super::ledger::{LedgerInputs, done_means};
 use super::missing::{missing, missing_note};
-use super::path::Wire;
+use super::path::{PassResult, Wire};
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
 use super::{interval_latencies, peak, recorded};
@@ -69,54 +68,39 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let mut notes = notes(parts);
     notes.extend(unexplained(&cost));
     let protocol = context.plan.transport.is_wire().then_some(context.plan.protocol);
-    let is_delivered = protocol.is_some() && !context.plan.transport.is_answered();
-    Run {
-        label: None,
-        started_at_ns: parts.base.0,
-        duration_ns: driven.elapsed_ns,
-        interrupted: driven.interrupted,
-        plan: serde_json::to_value(&context.plan).unwrap_or_default(),
-        seed: context.plan.workload.seed,
-        fingerprint: fingerprint(context),
-        machine: Machine::examine(),
-        target: Target {
-            store: parts.store.to_string(),
-            transport: context.plan.transport.name().to_owned(),
-            protocol: protocol.map(|protocol| protocol.to_string()),
-            exactness: exactness(capabilities.exactness),
-        },
+    let mut target = Target::new(
+        parts.store.to_string(),
+        context.plan.transport.name(),
+        exactness(capabilities.exactness),
+    );
+    target.protocol = protocol.map(|protocol| protocol.to_string());
+    let mut run = Run::new(
+        target,
         verdict,
-        noise: performed.observed.noise.clone(),
-        durability: durability(parts, response),
+        durability(parts, response),
         rate,
         ledger,
-        latency: Latency {
-            done: done_means(protocol, context.plan.transport),
-            response,
-            delivery: is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples)),
-            service: Summary::new(&driven.service.total, driven.timed_samples),
-            lag: Summary::new(&driven.lag.total, driven.started_samples),
-            untimed: driven.wire.as_ref().map_or(0, |wire| wire.untimed),
-            missing: missing(driven),
-            curves: Some(Curves {
-                response: Curve::new(&driven.response.total),
-                delivery: is_delivered.then(|| Curve::new(&driven.delivery.total)),
-                service: Curve::new(&driven.service.total),
-                lag: Curve::new(&driven.lag.total),
-            }),
-        },
-        staleness: performed.observed.staleness.summary(),
-        cost,
-        size: performed.stats.as_ref().filter(|_| capabilities.query).map(size),
-        offered: offered(context, &performed.driven.issued),
-        intervals: interval_latencies::with_latencies(&performed.observed.intervals, driven),
-        resources: performed.observed.resources.clone(),
-        listener: listener(parts),
-        issued: issued(&performed.driven.issued),
-        exceptions: Some(ledger_inputs.exceptions()),
-        damage: parts.store.stats().damage,
-        notes,
-    }
+        latency(context, driven, response),
+    );
+    run.started_at_ns = parts.base.0;
+    run.duration_ns = driven.elapsed_ns;
+    run.interrupted = driven.interrupted;
+    run.plan = serde_json::to_value(&context.plan).unwrap_or_default();
+    run.seed = context.plan.workload.seed;
+    run.fingerprint = fingerprint(context);
+    run.noise.clone_from(&performed.observed.noise);
+    run.staleness = performed.observed.staleness.summary();
+    run.cost = cost;
+    run.size = performed.stats.as_ref().filter(|_| capabilities.query).map(size);
+    run.offered = offered(context, &driven.issued);
+    run.intervals = interval_latencies::with_latencies(&performed.observed.intervals, driven);
+    run.resources.clone_from(&performed.observed.resources);
+    run.listener = listener(parts);
+    run.issued = issued(&driven.issued);
+    run.exceptions = Some(ledger_inputs.exceptions());
+    run.damage = parts.store.stats().damage;
+    run.notes = notes;
+    run
 }
 
 /// The counters of each side of a run.
@@ -144,49 +128,67 @@ pub(super) fn ledger_inputs<'a>(
     }
 }
 
+fn latency(context: &RunContext, driven: &PassResult, response: Summary) -> Latency {
+    let transport = context.plan.transport;
+    let protocol = transport.is_wire().then_some(context.plan.protocol);
+    let is_delivered = protocol.is_some() && !transport.is_answered();
+    let mut curves = Curves::default();
+    curves.response = Curve::new(&driven.response.total);
+    curves.delivery = is_delivered.then(|| Curve::new(&driven.delivery.total));
+    curves.service = Curve::new(&driven.service.total);
+    curves.lag = Curve::new(&driven.lag.total);
+    let mut latency = Latency::new(done_means(protocol, transport));
+    latency.response = response;
+    latency.delivery = is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples));
+    latency.service = Summary::new(&driven.service.total, driven.timed_samples);
+    latency.lag = Summary::new(&driven.lag.total, driven.started_samples);
+    latency.untimed = driven.wire.as_ref().map_or(0, |wire| wire.untimed);
+    latency.missing = missing(driven);
+    latency.curves = Some(curves);
+    latency
+}
+
 /// A store that acknowledges below its highest level was flushed at the end: the report then
 /// gives the highest level, and how long samples waited for it.
 fn durability(parts: &Parts<'_>, response: Summary) -> DurabilityReport {
     let capabilities = parts.store.capabilities();
     let window = parts.performed.window.as_ref().filter(|_| parts.failure().is_none());
     let (wait, untimed) = window.map_or((response, 0), |window| window.summary());
-    DurabilityReport {
-        level: if window.is_some() {
-            capabilities.reaches
-        } else {
-            capabilities.acknowledges
-        },
-        acknowledged: capabilities.acknowledges,
-        copies: capabilities.copies,
-        wait: Some(wait),
-        untimed,
-    }
+    let level = if window.is_some() {
+        capabilities.reaches
+    } else {
+        capabilities.acknowledges
+    };
+    let mut report = DurabilityReport::new(level, capabilities.copies);
+    report.acknowledged = capabilities.acknowledges;
+    report.wait = Some(wait);
+    report.untimed = untimed;
+    report
 }
 
 fn rate(parts: &Parts<'_>) -> Rate {
     let (context, driven) = (parts.context, &parts.performed.driven);
     let closed_loop = context.plan.is_closed_loop();
     let asked = driven.counts.due.samples as f64 * 1e9 / driven.asked_ns.max(1) as f64;
-    Rate {
-        peak: peak::of(
-            &context.timetable,
-            &parts.performed.observed.intervals,
-            context.plan.report_interval_ns,
-        ),
-        durable_per_second: parts.performed.durable_per_second(),
-        asked_per_second: (!closed_loop).then_some(asked),
-        held_per_second: parts.performed.held_per_second(),
-        ceiling_per_second: parts.ceiling,
-        closed_loop,
-        speed: context.speed().map_or_else(
-            || {
-                driven.counts.due.samples as f64 * 1e9
-                    / driven.elapsed_ns.max(1) as f64
-                    / context.workload.samples_per_second()
-            },
-            tsb_core::schedule::Speed::as_f64,
-        ),
-    }
+    let mut rate = Rate::held(parts.performed.held_per_second());
+    rate.asked_per_second = (!closed_loop).then_some(asked);
+    rate.durable_per_second = parts.performed.durable_per_second();
+    rate.peak = peak::of(
+        &context.timetable,
+        &parts.performed.observed.intervals,
+        context.plan.report_interval_ns,
+    );
+    rate.ceiling_per_second = parts.ceiling;
+    rate.closed_loop = closed_loop;
+    rate.speed = context.speed().map_or_else(
+        || {
+            driven.counts.due.samples as f64 * 1e9
+                / driven.elapsed_ns.max(1) as f64
+                / context.workload.samples_per_second()
+        },
+        tsb_core::schedule::Speed::as_f64,
+    );
+    rate
 }
 
 fn cost(parts: &Parts<'_>) -> Cost {
@@ -214,64 +216,64 @@ fn keeps_something(parts: &Parts<'_>) -> bool {
     parts.store.capabilities().query
 }
 
-fn size(stats: &Stats) -> Size {
-    Size {
-        samples: stats.samples,
-        sealed_bytes: stats.footprint.sealed_bytes,
-        sealed_samples: stats.footprint.sealed_samples,
-        head_bytes: stats.footprint.head_bytes,
-        journal_bytes: stats.footprint.journal_bytes,
-        series_bytes: stats.footprint.series_bytes,
-        free_bytes: stats.footprint.free_bytes,
-        disk_bytes: stats.disk_bytes,
-    }
+/// What a store occupies, by kind.
+pub fn size(stats: &Stats) -> Size {
+    let footprint = &stats.footprint;
+    let mut size = Size::default();
+    size.samples = stats.samples;
+    size.sealed_bytes = footprint.sealed_bytes;
+    size.sealed_samples = footprint.sealed_samples;
+    size.head_bytes = footprint.head_bytes;
+    size.journal_bytes = footprint.journal_bytes;
+    size.series_bytes = footprint.series_bytes;
+    size.free_bytes = footprint.free_bytes;
+    size.disk_bytes = stats.disk_bytes;
+    size
 }
 
 /// Properties of the samples in the issued ticks: bits of information per value, and repeats.
 pub fn offered(context: &RunContext, issued: &[Range<u64>]) -> Offered {
     let estimate = context.workload.offered(issued);
-    Offered {
-        series: context.workload.catalog().len() as u64,
-        repeat_rate: estimate.repeat_rate,
-        entropy_bits: estimate.entropy_bits,
-        bounded_share: Some(estimate.bounded_share),
-        estimated_from: Some(EstimatedFrom {
-            series: estimate.series,
-            values: estimate.values,
-        }),
-        calculated_bits: estimate.calculated_bits,
-        repeats: recorded::repeats(&context.workload, issued),
-        recording: recorded::report(&context.workload, issued),
-    }
+    let series = context.workload.catalog().len() as u64;
+    let mut offered = Offered::new(series, estimate.repeat_rate, estimate.entropy_bits);
+    offered.bounded_share = Some(estimate.bounded_share);
+    offered.estimated_from = Some(EstimatedFrom::new(estimate.series, estimate.values));
+    offered.calculated_bits = estimate.calculated_bits;
+    offered.repeats = recorded::repeats(&context.workload, issued);
+    offered.recording = recorded::report(&context.workload, issued);
+    offered
 }
 
 fn listener(parts: &Parts<'_>) -> Option<ListenerReport> {
     let wire = parts.performed.driven.wire.as_ref()?;
     let stats = wire.stats.as_ref()?;
     let kinds = stats.malformed_kinds.iter().map(|kind| (kind.what.clone(), kind.count));
-    Some(ListenerReport {
-        connections: stats.connections,
-        refused_connections: stats.refused_connections,
-        bytes: stats.bytes,
-        malformed_by_kind: kinds.collect(),
-        receive_buffer_bytes: wire.receive_buffer_bytes,
-        datagrams: datagrams(parts, wire, stats),
-    })
+    let mut report = ListenerReport::default();
+    report.connections = stats.connections;
+    report.refused_connections = stats.refused_connections;
+    report.bytes = stats.bytes;
+    report.malformed_by_kind = kinds.collect();
+    report.receive_buffer_bytes = wire.receive_buffer_bytes;
+    report.datagrams = datagrams(parts, wire, stats);
+    Some(report)
 }
 
 fn datagrams(parts: &Parts<'_>, wire: &Wire, stats: &ListenerStats) -> Option<DatagramReport> {
     let plan = &parts.context.plan;
-    (plan.transport.carrier() == Carrier::Datagrams).then(|| DatagramReport {
-        sent: wire.sent_datagrams,
-        received: stats.datagrams,
-        kernel_drops: plan.transport.may_lose().then_some(stats.kernel_drops),
-        lost_by_waymarks: stats.missing_datagrams,
-        lost_samples_by_number: plan.protocol.capabilities().sequenced.then_some(stats.missing_samples),
-        lost_operations: wire.lost_operations,
-        sockets: stats.connections,
-        segments_per_call: wire.segments,
-        send_buffer_bytes: wire.send_buffer_bytes,
-    })
+    if plan.transport.carrier() != Carrier::Datagrams {
+        return None;
+    }
+    let mut report = DatagramReport::default();
+    report.sent = wire.sent_datagrams;
+    report.received = stats.datagrams;
+    report.kernel_drops = plan.transport.may_lose().then_some(stats.kernel_drops);
+    report.lost_by_waymarks = stats.missing_datagrams;
+    report.lost_samples_by_number = plan.protocol.capabilities().sequenced.then_some(stats.missing_samples);
+    report.lost_operations = wire.lost_operations;
+    report.sockets = stats.connections;
+    report.segments_per_call = wire.segments;
+    report.send_buffer_bytes = wire.send_buffer_bytes;
+    Some(report)
 }
 
 /// Notes about losses on the wire.
@@ -306,12 +308,7 @@ pub fn issued(ticks: &[Range<u64>]) -> Vec<Issued> {
     for (group, ticks) in ticks.iter().enumerate() {
         match all.last_mut() {
             Some(last) if last.first_tick == ticks.start && last.end_tick == ticks.end => last.groups += 1,
-            _ => all.push(Issued {
-                first_group: group as u32,
-                groups: 1,
-                first_tick: ticks.start,
-                end_tick: ticks.end,
-            }),
+            _ => all.push(Issued::new(group as u32, ticks.clone())),
         }
     }
     all

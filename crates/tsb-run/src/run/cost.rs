@@ -68,24 +68,21 @@ impl CpuByPart {
         }
         let each = |ns: u64| ns as f64 / samples as f64;
         let is_seen = self.store_ns > self.uncertain_ns;
-        Cost {
-            generator_cpu_ns_per_sample: Some(each(self.generator_ns)),
-            pacing_cpu_ns_per_sample: Some(each(self.pacing_ns)),
-            wire_cpu_ns_per_sample: self.wire_ns.map(each),
-            store_cpu_ns_per_sample: is_seen.then(|| each(self.store_ns)),
-            store_cpu_below: (!is_seen).then(|| CpuBelow {
-                ns_per_sample: each(self.uncertain_ns.max(1)),
-            }),
-            store_threads_cpu_ns_per_sample: self.threads_ns.map(each),
-            store_flush_cpu_ns_per_sample: Some(each(self.flush_ns)),
-            store_newest_cpu_ns_per_sample: Some(each(self.newest_ns)),
-            watching_cpu_ns_per_sample: Some(each(self.watching_ns)),
-            parts_cpu_ns_per_sample: Some(each(self.parts_ns())),
-            process_cpu_ns_per_sample: Some(each(self.process_ns)),
-            audit_cpu_ns_per_sample: self.audit_ns.map(each),
-            method: METHOD.to_owned(),
-            ..Cost::default()
-        }
+        let mut cost = Cost::default();
+        cost.generator_cpu_ns_per_sample = Some(each(self.generator_ns));
+        cost.pacing_cpu_ns_per_sample = Some(each(self.pacing_ns));
+        cost.wire_cpu_ns_per_sample = self.wire_ns.map(each);
+        cost.store_cpu_ns_per_sample = is_seen.then(|| each(self.store_ns));
+        cost.store_cpu_below = (!is_seen).then(|| CpuBelow::new(each(self.uncertain_ns.max(1))));
+        cost.store_threads_cpu_ns_per_sample = self.threads_ns.map(each);
+        cost.store_flush_cpu_ns_per_sample = Some(each(self.flush_ns));
+        cost.store_newest_cpu_ns_per_sample = Some(each(self.newest_ns));
+        cost.watching_cpu_ns_per_sample = Some(each(self.watching_ns));
+        cost.parts_cpu_ns_per_sample = Some(each(self.parts_ns()));
+        cost.process_cpu_ns_per_sample = Some(each(self.process_ns));
+        cost.audit_cpu_ns_per_sample = self.audit_ns.map(each);
+        METHOD.clone_into(&mut cost.method);
+        cost
     }
 }
 

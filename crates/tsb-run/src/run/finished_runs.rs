@@ -3,18 +3,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tsb_core::report::{Report, Run, SCHEMA_VERSION};
+use tsb_core::report::{Report, Run};
 
 /// Saves a report.
 type Save = Box<dyn Fn(&Report) + Send + Sync>;
 
 /// The report of finished runs, which `tsb run --out` writes and `tsb report` reads.
 pub fn report_of(runs: Vec<Run>) -> Report {
-    Report {
-        schema_version: SCHEMA_VERSION,
-        tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
-        runs,
-    }
+    Report::new(runs)
 }
 
 /// The finished runs, and how to save them.

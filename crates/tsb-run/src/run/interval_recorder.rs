@@ -57,12 +57,10 @@ impl IntervalRecorder {
     /// The counters and resources since the last cut.
     pub fn cut(&mut self, now: u64, counted: SampleCounters) -> Interval {
         let before = std::mem::replace(&mut self.before, counted);
-        let mut interval = Interval {
-            end_ns: now.saturating_sub(self.start_ns),
-            sent: counted.sent - before.sent,
-            accepted: counted.accepted - before.accepted,
-            ..Interval::default()
-        };
+        let mut interval = Interval::default();
+        interval.end_ns = now.saturating_sub(self.start_ns);
+        interval.sent = counted.sent - before.sent;
+        interval.accepted = counted.accepted - before.accepted;
         self.used.fill(&mut interval);
         interval
     }

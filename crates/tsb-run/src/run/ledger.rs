@@ -83,12 +83,10 @@ impl LedgerInputs<'_> {
         if self.transport.is_answered() {
             self.answered(&mut counts, &mut violated);
         }
-        let mut ledger = LedgerReport {
-            counts,
-            violated,
-            rejected_by_reason: reasons,
-            ..LedgerReport::default()
-        };
+        let mut ledger = LedgerReport::default();
+        ledger.counts = counts;
+        ledger.violated = violated;
+        ledger.rejected_by_reason = reasons;
         if let Some(audit) = self.audit {
             settle(&self.expected_absent(), audit, &mut ledger);
         } else {
@@ -131,11 +129,9 @@ impl LedgerInputs<'_> {
 
     /// The exceptions for the report, against which the store can be read back later.
     pub(super) fn exceptions(&self) -> Exceptions {
-        let mut exceptions = Exceptions {
-            never_arrived: self.never_arrived() + self.driven.unnamed_samples,
-            never_arrived_unnamed: Some(self.never_arrived_unnamed() + self.driven.unnamed_samples),
-            ..excepted(self.driven)
-        };
+        let mut exceptions = excepted(self.driven);
+        exceptions.never_arrived = self.never_arrived() + self.driven.unnamed_samples;
+        exceptions.never_arrived_unnamed = Some(self.never_arrived_unnamed() + self.driven.unnamed_samples);
         let (rejected, unnamed) = self.rejects.named();
         exceptions.add_rejected(rejected);
         exceptions.rejected_unnamed += unnamed;
@@ -264,10 +260,8 @@ impl LedgerInputs<'_> {
 
 /// The operations that the emitter knows to be unsent, unanswered or lost.
 pub fn excepted(driven: &PassResult) -> Exceptions {
-    let mut exceptions = Exceptions {
-        operations_unnamed: driven.exceptions_dropped,
-        ..Exceptions::default()
-    };
+    let mut exceptions = Exceptions::default();
+    exceptions.operations_unnamed = driven.exceptions_dropped;
     exceptions.add_operations(&driven.exceptions);
     exceptions
 }

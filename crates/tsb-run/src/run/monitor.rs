@@ -301,11 +301,9 @@ impl Monitor {
             sent: totals.samples,
             accepted: taken,
         };
-        let interval = Interval {
-            asked: self.asked(notes, now),
-            staleness_max_ms: notes.stalest_ns.take().map(|ns| ns as f64 / 1e6),
-            ..notes.intervals.cut(now, counted)
-        };
+        let mut interval = notes.intervals.cut(now, counted);
+        interval.asked = self.asked(notes, now);
+        interval.staleness_max_ms = notes.stalest_ns.take().map(|ns| ns as f64 / 1e6);
         let timed = inputs.watch.cut(now);
         let response = timed.as_ref().map(|timing| &timing.response);
         // `now` is before `shown_ns` if the run ends before its start.
@@ -344,10 +342,8 @@ impl Monitor {
             ),
         };
         let lag = since(&notes.times.lag, &before.lag);
-        let interval = Interval {
-            response_cells: response,
-            ..interval.clone()
-        };
+        let mut interval = interval.clone();
+        interval.response_cells = response;
         let timed = IntervalLatencies { delivery, service, lag };
         self.inputs.controls.observer.interval(&interval, &timed);
     }

@@ -46,17 +46,12 @@ fn highest(intervals: &[Interval], interval_ns: u64) -> Option<Peak> {
             .as_ref()
             .is_none_or(|(_, most)| asked_per_second > most.asked_per_second)
         {
-            let new = Peak {
-                from_ns: start_ns,
-                end_ns: interval.end_ns,
-                asked_per_second,
-                accepted_per_second: per_second(interval.accepted, start_ns, interval.end_ns),
-                kept_share: 1.0,
-            };
+            let accepted_per_second = per_second(interval.accepted, start_ns, interval.end_ns);
+            let new = Peak::new(start_ns..interval.end_ns, asked_per_second, accepted_per_second);
             peak = Some((index, new));
         }
     }
-    let (index, peak) = peak?;
+    let (index, mut peak) = peak?;
     let asked: u64 = intervals
         .iter()
         .take(index + 1)
@@ -64,10 +59,8 @@ fn highest(intervals: &[Interval], interval_ns: u64) -> Option<Peak> {
         .sum();
     // Samples due at the very end of the interval may be accepted in the next one.
     let accepted: u64 = intervals.iter().take(index + 2).map(|interval| interval.accepted).sum();
-    Some(Peak {
-        kept_share: (accepted as f64 / asked.max(1) as f64).min(1.0),
-        ..peak
-    })
+    peak.kept_share = (accepted as f64 / asked.max(1) as f64).min(1.0);
+    Some(peak)
 }
 
 #[cfg(test)]
@@ -78,14 +71,19 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
+    fn interval(end_ns: u64, asked: u64, accepted: u64) -> Interval {
+        let mut interval = Interval::default();
+        interval.end_ns = end_ns;
+        interval.asked = Some(asked);
+        interval.accepted = accepted;
+        interval
+    }
+
     fn intervals(intervals: &[(u64, u64)]) -> Vec<Interval> {
-        let interval = |(index, &(asked, accepted)): (usize, &(u64, u64))| Interval {
-            end_ns: (index as u64 + 1) * SECOND_NS,
-            asked: Some(asked),
-            accepted,
-            ..Interval::default()
-        };
-        intervals.iter().enumerate().map(interval).collect()
+        let ends = (1..).map(|second| second * SECOND_NS);
+        ends.zip(intervals)
+            .map(|(end_ns, &(asked, accepted))| interval(end_ns, asked, accepted))
+            .collect()
     }
 
     #[test]
@@ -131,12 +129,7 @@ mod tests {
     #[test]
     fn a_rest_that_is_too_short_is_no_peak() {
         let mut all = intervals(&[(100, 100), (120, 120)]);
-        all.push(Interval {
-            end_ns: 2 * SECOND_NS + 1_000,
-            asked: Some(54),
-            accepted: 54,
-            ..Interval::default()
-        });
+        all.push(interval(2 * SECOND_NS + 1_000, 54, 54));
         assert_eq!(highest(&all, SECOND_NS).unwrap().asked_per_second, 120.0);
         assert!(highest(&intervals(&[(0, 0)]), SECOND_NS).is_none());
         assert!(highest(&[], SECOND_NS).is_none());

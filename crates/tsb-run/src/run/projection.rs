@@ -50,16 +50,12 @@ fn sealed_each(footprint: &Footprint, samples: u64) -> Result<f64, String> {
 }
 
 fn projected(sealed: f64, held_per_second: f64, source: &str) -> Projection {
-    let day_bytes = sealed * held_per_second * 86_400.0;
-    Projection {
-        day_bytes,
-        week_bytes: 7.0 * day_bytes,
-        basis: format!(
-            "{} samples/s held, at {} for a sealed sample, {source}",
-            units::scaled(held_per_second),
-            units::bytes_each(sealed)
-        ),
-    }
+    let basis = format!(
+        "{} samples/s held, at {} for a sealed sample, {source}",
+        units::scaled(held_per_second),
+        units::bytes_each(sealed)
+    );
+    Projection::new(sealed * held_per_second * 86_400.0, basis)
 }
 
 /// Projects the size from `stats`, the store's statistics after the run; or says why that is not

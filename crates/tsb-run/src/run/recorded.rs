@@ -16,22 +16,22 @@ const TOLD: usize = 8;
 /// What was replayed, moved and left out; `None` for a simulated fleet.
 pub(super) fn report(workload: &Workload, issued: &[Range<u64>]) -> Option<RecordingReport> {
     let window = workload.window()?;
-    Some(RecordingReport {
-        series: window.series.into(),
-        samples: window.present,
-        times: if window.own_times { "own" } else { "grid" }.to_owned(),
-        grid_ns: (!window.own_times).then_some(window.recorded_interval_ns),
-        start_ns: window.start.0,
-        length_ns: window.length_ns,
-        passes: workload.passes(issued),
-        copies: window.copies.into(),
-        moved: window.moved,
-        moved_ns_max: window.moved_ns_max,
-        dropped: window.superseded,
-        doubled: window.doubled,
-        left_out: window.problems,
-        decisions: workload.trace_decisions().to_vec(),
-    })
+    let mut report = RecordingReport::default();
+    report.series = window.series.into();
+    report.samples = window.present;
+    if window.own_times { "own" } else { "grid" }.clone_into(&mut report.times);
+    report.grid_ns = (!window.own_times).then_some(window.recorded_interval_ns);
+    report.start_ns = window.start.0;
+    report.length_ns = window.length_ns;
+    report.passes = workload.passes(issued);
+    report.copies = window.copies.into();
+    report.moved = window.moved;
+    report.moved_ns_max = window.moved_ns_max;
+    report.dropped = window.superseded;
+    report.doubled = window.doubled;
+    report.left_out = window.problems;
+    report.decisions = workload.trace_decisions().to_vec();
+    Some(report)
 }
 
 /// Caveats about the recording for the reader of the figures.

@@ -25,20 +25,17 @@ fn state() -> LiveState {
         let mut histogram = Histogram::new();
         (0..1_000u64).for_each(|value| histogram.record(20_000 + value * value * second));
         let cells = Cells::new(&histogram);
-        let interval = Interval {
-            end_ns: second * 1_000_000_000,
-            sent: 54_000,
-            accepted: 54_000,
-            cpu_ns: 380_000_000,
-            rss_bytes: 64 << 20,
-            response_cells: cells.clone(),
-            watched: vec![WatchedUsage {
-                pid: 7,
-                cpu_ns: 500_000_000,
-                ..WatchedUsage::default()
-            }],
-            ..Interval::default()
-        };
+        let mut watched = WatchedUsage::default();
+        watched.pid = 7;
+        watched.cpu_ns = 500_000_000;
+        let mut interval = Interval::default();
+        interval.end_ns = second * 1_000_000_000;
+        interval.sent = 54_000;
+        interval.accepted = 54_000;
+        interval.cpu_ns = 380_000_000;
+        interval.rss_bytes = 64 << 20;
+        interval.response_cells = cells.clone();
+        interval.watched = vec![watched];
         let timed = IntervalLatencies {
             delivery: cells.clone(),
             service: cells.clone(),

@@ -10,11 +10,10 @@ const FIRST: &str = include_str!("../../../fixtures/reports/schema-1-first.json"
 const CURRENT: &str = include_str!("../../../fixtures/reports/schema-1.json");
 
 fn report(texts: &[&str]) -> Report {
-    Report {
-        schema_version: 1,
-        tsb_version: "0.1.0".to_owned(),
-        runs: texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect(),
-    }
+    let mut report = Report::new(texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect());
+    report.schema_version = 1;
+    "0.1.0".clone_into(&mut report.tsb_version);
+    report
 }
 
 /// The attribute of a tag.
@@ -183,13 +182,14 @@ fn ten_minutes_take_less_than_500_kilobytes() {
     let run = &mut report.runs[0];
     let slice = run.intervals[0].clone();
     run.intervals = (1..=600u64)
-        .map(|second| tsb_core::report::Interval {
-            end_ns: second * 1_000_000_000 + second * 7_919,
-            response_cells: Some(tsb_core::latency::Cells {
+        .map(|second| {
+            let mut slice = slice.clone();
+            slice.end_ns = second * 1_000_000_000 + second * 7_919;
+            slice.response_cells = Some(tsb_core::latency::Cells {
                 first: 100,
                 counts: (0..45).map(|cell| second * 31 % (cell * 3 + 7)).collect(),
-            }),
-            ..slice.clone()
+            });
+            slice
         })
         .collect();
     let length = page(&report).unwrap().len();

@@ -57,13 +57,13 @@ impl ProcessUsage {
 fn since(now: &Usage, before: &Usage) -> WatchedUsage {
     let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
     let cpu_ns = |usage: &Usage| usage.user_cpu_ns + usage.system_cpu_ns;
-    WatchedUsage {
-        pid: now.pid,
-        cpu_ns: cpu_ns(now).saturating_sub(cpu_ns(before)),
-        rss_bytes: now.rss_bytes,
-        read_bytes: grown(now.read_bytes, before.read_bytes),
-        written_bytes: grown(now.written_bytes, before.written_bytes),
-    }
+    let mut used = WatchedUsage::default();
+    used.pid = now.pid;
+    used.cpu_ns = cpu_ns(now).saturating_sub(cpu_ns(before));
+    used.rss_bytes = now.rss_bytes;
+    used.read_bytes = grown(now.read_bytes, before.read_bytes);
+    used.written_bytes = grown(now.written_bytes, before.written_bytes);
+    used
 }
 
 #[cfg(test)]

@@ -88,12 +88,10 @@ impl SenderMonitor<'_> {
             sent: totals.samples,
             accepted: totals.accepted,
         };
-        let interval = self.intervals.cut(now, counted);
+        let mut interval = self.intervals.cut(now, counted);
         let asked = self.asked.as_mut();
-        Interval {
-            asked: asked.map(|asked| asked.since(self.context, interval.end_ns)),
-            ..interval
-        }
+        interval.asked = asked.map(|asked| asked.since(self.context, interval.end_ns));
+        interval
     }
 
     fn show(&mut self, now: u64) {
