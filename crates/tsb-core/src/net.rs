@@ -2,7 +2,8 @@
 //!
 //! Nothing here parses or prints: codecs come from [`crate::wire`], and an [`Ingest`] decides
 //! where the samples go. Tokio connects, accepts, and says when a socket is ready; it never runs a
-//! codec or a store. Each thread that waits for sockets runs a reactor of its own while it waits:
+//! codec or a store. Each thread that waits for connections runs a reactor of its own while it
+//! waits:
 //!
 //! ```text
 //! pacing thread                     ingest thread
@@ -19,7 +20,8 @@
 //! response time.
 //!
 //! Datagrams have no back-pressure: a [`DatagramTarget`] packs and sends, a [`DatagramListener`]
-//! receives on threads of its own, and both count, so that losses are known to the sample.
+//! receives on threads of its own, and both count, so that losses are known to the sample. Their
+//! threads wait in `poll`: it costs less per datagram (docs/adr/030-datagrams.md).
 
 mod address;
 mod answers;

@@ -11,7 +11,6 @@ mod receive_socket;
 mod receiver;
 mod send_queue;
 mod send_socket;
-mod socket;
 mod target;
 mod waymark;
 

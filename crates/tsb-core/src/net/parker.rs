@@ -1,12 +1,12 @@
 //! Blocks a pacing thread until its own socket is ready, without a tokio task and without a detour
 //! over another thread.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use std::{fmt, io};
 
 use tokio::runtime::{Builder, Runtime};
 
@@ -18,6 +18,10 @@ use super::error::NetError;
 pub struct Interrupter(Arc<Interruption>);
 
 impl Interrupter {
+    pub(super) fn new(interruption: Arc<Interruption>) -> Self {
+        Self(interruption)
+    }
+
     /// Ends the current wait and every later one at once.
     pub fn interrupt(&self) {
         self.0.is_wanted.store(true, Ordering::SeqCst);
@@ -29,14 +33,14 @@ impl Interrupter {
 
 /// The state that an [`Interrupter`] shares with the pacing thread.
 #[derive(Debug, Default)]
-struct Interruption {
+pub(super) struct Interruption {
     is_wanted: AtomicBool,
     /// Wakes the pacing thread while it waits.
     waker: Mutex<Option<Waker>>,
 }
 
 impl Interruption {
-    fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::SeqCst)
     }
 
@@ -89,17 +93,6 @@ impl Parker {
     /// Whether an [`Interrupter`] has ended all waits.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interruption.is_wanted()
-    }
-
-    /// Runs `register` in the context of the reactor, then lets the reactor see which sockets are
-    /// ready: it learns that only while it runs.
-    pub(super) fn register<T>(&self, register: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let registered = {
-            let _context = self.reactor.enter();
-            register()?
-        };
-        self.reactor.block_on(tokio::task::yield_now());
-        Ok(registered)
     }
 
     /// Runs a future to completion; an [`Interrupter`] does not end it.

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use super::receive_socket::ReceiveSocket;
@@ -49,7 +48,7 @@ impl DatagramListener {
     ///
     /// `clock` is the run's clock. With `mileposts`, the operations of targets that share them are
     /// timed. An address other than loopback exposes the listener to the network: there is no
-    /// authentication, and sender addresses can be forged. Must not be called on a tokio thread.
+    /// authentication, and sender addresses can be forged.
     ///
     /// # Errors
     /// [`NetError::Bind`], or [`NetError::Start`] when there is no thread to spare.
@@ -70,32 +69,32 @@ impl DatagramListener {
         } else {
             1
         };
-        let first = bind(address, &options, sockets > 1).map_err(failed)?;
-        let bound = first.1.address.clone();
-        let mut bindings = vec![first];
+        let first = ReceiveSocket::bind(address, &options, sockets > 1).map_err(failed)?;
+        let bound = first.address.clone();
+        let mut receive_sockets = vec![first];
         for _ in 1..sockets {
-            bindings.push(bind(&bound, &options, true).map_err(failed)?);
+            receive_sockets.push(ReceiveSocket::bind(&bound, &options, true).map_err(failed)?);
         }
         let mut new = Self {
             address: bound,
-            granted: bindings.first().map(|(_, socket)| socket.granted).unwrap_or_default(),
-            merges: bindings.iter().all(|(_, socket)| socket.merges),
+            granted: receive_sockets.first().map(|socket| socket.granted).unwrap_or_default(),
+            merges: receive_sockets.iter().all(|socket| socket.merges),
             shared: Shared::new(options, ingest, clock, mileposts),
             threads: Vec::new(),
         };
-        for (index, binding) in bindings.into_iter().enumerate() {
-            let receiver = new.start(index, binding)?;
+        for (index, socket) in receive_sockets.into_iter().enumerate() {
+            let receiver = new.start(index, socket)?;
             new.threads.push(receiver);
         }
         Ok(new)
     }
 
-    fn start(&self, index: usize, binding: (Runtime, ReceiveSocket)) -> Result<ReceiveThread, NetError> {
+    fn start(&self, index: usize, socket: ReceiveSocket) -> Result<ReceiveThread, NetError> {
         let timing = Arc::new(Mutex::new(Timing::new()));
         let (stop, stopped) = oneshot::channel();
         let (shared, its_timing) = (Arc::clone(&self.shared), Arc::clone(&timing));
         let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
-        let run = move || Receiver::new(index, binding, shared, its_timing, stopped).run();
+        let run = move || Receiver::new(index, socket, shared, its_timing, stopped).run();
         let thread = thread.spawn(run).map_err(|source| NetError::Start {
             what: "an ingest thread",
             source,
@@ -172,16 +171,6 @@ impl DatagramListener {
         }
         cpu
     }
-}
-
-/// Binds a socket and registers it with a reactor of its own, which its thread takes along.
-fn bind(address: &Address, options: &ListenOptions, is_shared: bool) -> io::Result<(Runtime, ReceiveSocket)> {
-    let reactor = Builder::new_current_thread().enable_all().build()?;
-    let socket = {
-        let _context = reactor.enter();
-        ReceiveSocket::bind(address, options, is_shared)?
-    };
-    Ok((reactor, socket))
 }
 
 impl Drop for DatagramListener {

@@ -3,16 +3,16 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrLike, SockaddrStorage, UnixAddr, cmsg_space, recvmsg, setsockopt, sockopt,
 };
-use socket2::{Domain, SockAddr, Type};
+use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::socket::Socket;
 use crate::net::address::Address;
 use crate::net::options::{Granted, ListenOptions};
 use crate::net::stream::{remove, replace_stale};
@@ -21,7 +21,7 @@ use crate::proc::udp_drops;
 /// Buffer size for one receive call: holds the longest datagram, or all that GRO merges into one.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
-/// A bound datagram socket, registered with the reactor of its thread.
+/// A bound datagram socket, of one ingest thread.
 #[derive(Debug)]
 pub(super) struct ReceiveSocket {
     socket: Socket,
@@ -53,12 +53,12 @@ pub(super) struct Received {
 
 impl ReceiveSocket {
     /// Binds a socket to `address`. With `is_shared`, other sockets of this listener bind to the
-    /// same address. Must be called in the context of the reactor that will wait for it.
+    /// same address.
     pub(super) fn bind(address: &Address, options: &ListenOptions, is_shared: bool) -> io::Result<Self> {
         let socket = match address {
             Address::Inet(address) => udp(*address, options, is_shared)?,
             Address::Unix(path) => {
-                let socket = socket2::Socket::new(Domain::UNIX, Type::DGRAM, None)?;
+                let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
                 ask_for_room(&socket, options)?;
                 replace_stale(path, Type::DGRAM)?;
                 socket.bind(&SockAddr::unix(path)?)?;
@@ -82,11 +82,7 @@ impl ReceiveSocket {
         };
         Ok(Self {
             inode: inode_of(&socket),
-            socket: if is_inet {
-                Socket::register_udp(socket.into())?
-            } else {
-                Socket::register_unix(OwnedFd::from(socket).into())?
-            },
+            socket,
             control: vec![0; cmsg_space::<i32>() + cmsg_space::<u32>()],
             address: bound.unwrap_or_else(|| address.clone()),
             granted,
@@ -95,8 +91,7 @@ impl ReceiveSocket {
         })
     }
 
-    /// Receives the next datagrams; `None` if none is queued. It asks the kernel, whatever the
-    /// reactor has seen: at the end a listener drains its socket without a reactor.
+    /// Receives the next datagrams; `None` if none is queued.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
         if matches!(self.address, Address::Inet(_)) {
             self.receive_from(buffer, |from: SockaddrStorage| {
@@ -118,11 +113,7 @@ impl ReceiveSocket {
         let control = Some(self.control.as_mut_slice());
         let message = match recvmsg::<S>(self.socket.as_raw_fd(), &mut slices, control, MsgFlags::MSG_DONTWAIT) {
             Ok(message) => message,
-            Err(Errno::EAGAIN) => {
-                self.socket.clear_readable();
-                return Ok(None);
-            }
-            Err(Errno::EINTR) => return Ok(None),
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let (mut each, mut said) = (message.bytes, self.dropped);
@@ -144,11 +135,10 @@ impl ReceiveSocket {
         Ok(Some(received))
     }
 
-    /// Waits until a datagram arrives.
-    pub(super) async fn readable(&self) {
-        // An error means that the reactor has ended, which the receiver's thread outlives only in
-        // a panic; the caller tries to receive again.
-        let _ = self.socket.readable().await;
+    /// Waits until a datagram arrives, for at most `limit_ms` milliseconds.
+    pub(super) fn wait(&self, limit_ms: u16) {
+        // An interrupted wait needs no handling: the caller polls again.
+        let _ = poll(&mut [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)], limit_ms);
     }
 
     /// Number of datagrams dropped since the socket was made, by the kernel's table, and how many
@@ -165,8 +155,8 @@ impl Drop for ReceiveSocket {
     }
 }
 
-fn udp(address: SocketAddr, options: &ListenOptions, is_shared: bool) -> io::Result<socket2::Socket> {
-    let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+fn udp(address: SocketAddr, options: &ListenOptions, is_shared: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
     if is_shared {
         socket.set_reuse_port(true)?;
     }
@@ -176,7 +166,7 @@ fn udp(address: SocketAddr, options: &ListenOptions, is_shared: bool) -> io::Res
 }
 
 /// Requests the receive buffer size, beyond the system limit if the process may exceed it.
-fn ask_for_room(socket: &socket2::Socket, options: &ListenOptions) -> io::Result<()> {
+fn ask_for_room(socket: &Socket, options: &ListenOptions) -> io::Result<()> {
     if let Some(bytes) = options.receive_buffer_bytes
         && setsockopt(socket, sockopt::RcvBufForce, &bytes).is_err()
     {
@@ -185,7 +175,7 @@ fn ask_for_room(socket: &socket2::Socket, options: &ListenOptions) -> io::Result
     Ok(())
 }
 
-fn inode_of(socket: &socket2::Socket) -> Option<u64> {
+fn inode_of(socket: &Socket) -> Option<u64> {
     let copy: OwnedFd = socket.try_clone().ok()?.into();
     Some(File::from(copy).metadata().ok()?.ino())
 }

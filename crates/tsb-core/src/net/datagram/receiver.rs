@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
@@ -21,15 +19,12 @@ use crate::wire::Malformed;
 /// Number of receive calls whose datagrams are applied together.
 const TOGETHER: usize = 32;
 
-/// Idle senders are looked for this often.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long one wait lasts, in milliseconds, before the thread checks whether it has to stop.
+const WAIT_MS: u16 = 20;
 
 /// The state of the thread.
 pub(super) struct Receiver {
     socket: ReceiveSocket,
-    /// The reactor of the socket. It runs only while the thread waits: decoders and stores are
-    /// never called inside it.
-    reactor: Runtime,
     shared: Arc<Shared>,
     timing: Arc<Mutex<Timing>>,
     /// Ends the thread, by a message or when the sender is dropped.
@@ -45,7 +40,7 @@ impl Receiver {
     /// The state of the calling thread, the listener's thread with this index.
     pub(super) fn new(
         index: usize,
-        (reactor, socket): (Runtime, ReceiveSocket),
+        socket: ReceiveSocket,
         shared: Arc<Shared>,
         timing: Arc<Mutex<Timing>>,
         stopped: oneshot::Receiver<()>,
@@ -53,7 +48,6 @@ impl Receiver {
         Self {
             meter: Meter::new(Arc::clone(&shared.clock), index as u64),
             socket,
-            reactor,
             looked_at: shared.clock.now(),
             shared,
             timing,
@@ -69,7 +63,7 @@ impl Receiver {
         let mut has_spare_time = true;
         while self.stopped.try_recv() == Err(TryRecvError::Empty) {
             self.meter.turn(has_spare_time);
-            has_spare_time = !self.turn() && self.wait();
+            has_spare_time = !self.turn() && self.meter.wait(|| self.socket.wait(WAIT_MS));
             self.look_for_idle();
         }
         self.meter.turn(false);
@@ -87,28 +81,6 @@ impl Receiver {
             debug_assert!(drops >= untold, "the table counts all of them");
         }
         self.meter.finish()
-    }
-
-    /// Waits until a datagram arrives, the listener stops, or it is time to look for idle senders.
-    /// Returns whether it lasted long enough that the thread has time to spare.
-    fn wait(&mut self) -> bool {
-        let (reactor, socket, stopped) = (&self.reactor, &self.socket, &mut self.stopped);
-        let limit = self.shared.options.idle_timeout.map(|_| LOOK_EVERY);
-        let until_event = async {
-            tokio::select! {
-                biased;
-                // The message ends the loop of `run`, also when it was consumed here.
-                _ = stopped => {}
-                () = socket.readable() => {}
-            }
-        };
-        self.meter.wait(|| match limit {
-            None => reactor.block_on(until_event),
-            Some(limit) => reactor.block_on(async {
-                // A time-out needs no handling: `run` looks for idle senders after every wait.
-                let _ = tokio::time::timeout(limit, until_event).await;
-            }),
-        })
     }
 
     /// Handles queued datagrams up to a limit. Returns `false` when the queue is empty.
@@ -232,11 +204,12 @@ impl Receiver {
     }
 
     fn look_for_idle(&mut self) {
+        const EVERY_NS: u64 = 100_000_000;
         let Some(idle) = self.shared.options.idle_timeout else {
             return;
         };
         let now = self.shared.clock.now();
-        if now.saturating_sub(self.looked_at) >= LOOK_EVERY.as_nanos() as u64 {
+        if now.saturating_sub(self.looked_at) >= EVERY_NS {
             self.looked_at = now;
             let (shared, timing, peers, meter) = (&self.shared, &self.timing, &mut self.peers, &mut self.meter);
             let closing = AssertUnwindSafe(|| peers.close_idle(idle.as_nanos() as u64, shared, timing, meter));

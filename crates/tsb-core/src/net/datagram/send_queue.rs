@@ -9,7 +9,7 @@ use crate::emit::Operation;
 use crate::net::address::Address;
 use crate::net::error::NetError;
 use crate::net::milepost::Milepost;
-use crate::net::parker::{Parker, Waited};
+use crate::net::parker::Interruption;
 use crate::net::target::TargetReport;
 use crate::time::Clock;
 use crate::wire::{Packer, Packets};
@@ -26,7 +26,7 @@ pub(super) struct SendContext<'a> {
     pub(super) address: &'a Address,
     pub(super) clock: &'a dyn Clock,
     pub(super) stall: Option<Duration>,
-    pub(super) parker: &'a Parker,
+    pub(super) interruption: &'a Interruption,
     pub(super) report: &'a mut TargetReport,
 }
 
@@ -221,24 +221,24 @@ impl SendQueue {
         }
     }
 
-    /// Waits for buffer space. Returns an error when the wait has exceeded its limit or was
-    /// interrupted.
+    /// Waits briefly for buffer space. Returns an error once the wait has exceeded its limit.
     fn wait(&self, since: u64, context: &SendContext<'_>) -> Option<NetError> {
         let address = || context.address.clone();
-        let waited = Duration::from_nanos(context.clock.now().saturating_sub(since));
-        let limit = context.stall.map(|stall| stall.saturating_sub(waited));
-        match context.parker.wait(limit, |task| self.socket.poll_writable(task)) {
-            Waited::Ready(Ok(())) => None,
-            Waited::Ready(Err(source)) => Some(NetError::Lost {
-                address: address(),
-                written_bytes: context.report.written_bytes,
-                source,
-            }),
-            Waited::TimedOut => Some(NetError::Stalled {
-                address: address(),
-                after_ms: context.stall.unwrap_or_default().as_millis() as u64,
-            }),
-            Waited::Interrupted => Some(NetError::Interrupted { address: address() }),
+        let waited_ns = context.clock.now().saturating_sub(since);
+        if context.interruption.is_wanted() {
+            return Some(NetError::Interrupted { address: address() });
         }
+        if let Some(stall) = context.stall.filter(|stall| u128::from(waited_ns) >= stall.as_nanos()) {
+            return Some(NetError::Stalled {
+                address: address(),
+                after_ms: stall.as_millis() as u64,
+            });
+        }
+        let waited = self.socket.wait();
+        waited.err().map(|source| NetError::Lost {
+            address: address(),
+            written_bytes: context.report.written_bytes,
+            source,
+        })
     }
 }

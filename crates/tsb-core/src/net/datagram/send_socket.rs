@@ -1,22 +1,30 @@
-//! The socket that a send queue sends with: connected, non-blocking, registered with tokio, and with
-//! kernel segmentation (GSO) where available.
+//! The socket that a send queue sends with: connected, non-blocking, and with kernel
+//! segmentation (GSO) where available.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixDatagram;
-use std::task::{Context, Poll};
 
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{UnixAddr, bind, getsockname, setsockopt, sockopt};
 use socket2::SockRef;
 
-use super::socket::Socket;
 use crate::net::address::Address;
 use crate::net::options::{EmitOptions, Granted};
-use crate::net::parker::Parker;
 
 /// The most segments in one call, which every kernel with segmentation accepts.
 const SEGMENTS: usize = 64;
+
+/// How long one wait lasts, in milliseconds, before the caller checks for interruption.
+const WAIT_MS: u16 = 10;
+
+/// A connected datagram socket.
+#[derive(Debug)]
+enum Socket {
+    Udp(UdpSocket),
+    Unix(UnixDatagram),
+}
 
 /// A connected datagram socket and the buffer sizes that the kernel granted.
 #[derive(Debug)]
@@ -29,10 +37,10 @@ pub(super) struct SendSocket {
 }
 
 impl SendSocket {
-    /// A socket connected to `address`, registered with the reactor of `parker`.
-    pub(super) fn connect(parker: &Parker, address: &Address, options: &EmitOptions) -> io::Result<Self> {
+    /// A socket connected to `address`.
+    pub(super) fn connect(address: &Address, options: &EmitOptions) -> io::Result<Self> {
         match address {
-            Address::Inet(address) => udp(parker, *address, options),
+            Address::Inet(address) => udp(*address, options),
             Address::Unix(path) => {
                 let socket = UnixDatagram::unbound()?;
                 // Binding to an arbitrary free name lets the listener tell senders apart.
@@ -40,21 +48,19 @@ impl SendSocket {
                 socket.connect(path)?;
                 socket.set_nonblocking(true)?;
                 let local = getsockname::<UnixAddr>(socket.as_raw_fd())?;
-                let socket = parker.register(|| Socket::register_unix(socket))?;
-                finish(socket, Address::from(&local), 1, options)
+                finish(Socket::Unix(socket), Address::from(&local), 1, options)
             }
             Address::Abstract(_) | Address::Unnamed => Err(ErrorKind::Unsupported.into()),
         }
     }
 
     /// Sends one datagram, or with segmentation several equal ones and a shorter last one.
-    ///
-    /// # Errors
-    /// [`ErrorKind::WouldBlock`] without buffer space; then also, without asking the kernel, until
-    /// [`SendSocket::poll_writable`] was ready.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.try_send(bytes)
+        match &self.socket {
+            Socket::Udp(socket) => socket.send(bytes),
+            Socket::Unix(socket) => socket.send(bytes),
+        }
     }
 
     /// Turns segmentation off, after the device or the kernel has refused it.
@@ -67,13 +73,18 @@ impl SendSocket {
         }
     }
 
-    /// Ready when the kernel reports buffer space, until a send finds none.
-    pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.socket.poll_send_ready(context)
+    /// Waits at most [`WAIT_MS`] milliseconds for buffer space.
+    pub(super) fn wait(&self) -> io::Result<()> {
+        let socket = match &self.socket {
+            Socket::Udp(socket) => socket.as_fd(),
+            Socket::Unix(socket) => socket.as_fd(),
+        };
+        poll(&mut [PollFd::new(socket, PollFlags::POLLOUT)], WAIT_MS)?;
+        Ok(())
     }
 }
 
-fn udp(parker: &Parker, address: SocketAddr, options: &EmitOptions) -> io::Result<SendSocket> {
+fn udp(address: SocketAddr, options: &EmitOptions) -> io::Result<SendSocket> {
     let any: SocketAddr = match (address.is_ipv4(), address.ip().is_loopback()) {
         (true, true) => (Ipv4Addr::LOCALHOST, 0).into(),
         (true, false) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -90,13 +101,15 @@ fn udp(parker: &Parker, address: SocketAddr, options: &EmitOptions) -> io::Resul
     } else {
         1
     };
-    let socket = parker.register(|| Socket::register_udp(socket))?;
-    finish(socket, local, segments, options)
+    finish(Socket::Udp(socket), local, segments, options)
 }
 
 fn finish(socket: Socket, local: Address, segments: usize, options: &EmitOptions) -> io::Result<SendSocket> {
     let granted = {
-        let socket = SockRef::from(&socket);
+        let socket = match &socket {
+            Socket::Udp(socket) => SockRef::from(socket),
+            Socket::Unix(socket) => SockRef::from(socket),
+        };
         if let Some(bytes) = options.send_buffer_bytes {
             socket.set_send_buffer_size(bytes)?;
         }

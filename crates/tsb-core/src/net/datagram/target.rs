@@ -10,13 +10,12 @@ use crate::net::address::Address;
 use crate::net::error::NetError;
 use crate::net::milepost::Mileposts;
 use crate::net::options::EmitOptions;
-use crate::net::parker::{Interrupter, Parker};
+use crate::net::parker::{Interrupter, Interruption};
 use crate::net::target::{Closing, TargetReport};
 use crate::time::Clock;
 use crate::wire::Packer;
 
-/// Packs operations into datagrams and sends them over several sockets, on the calling thread,
-/// which must not be a tokio thread.
+/// Packs operations into datagrams and sends them over several sockets, on the calling thread.
 ///
 /// An operation goes to the socket of its first series, so the samples of a series keep their
 /// order and each socket announces only its own series. A UDP send never waits for the receiver. A
@@ -27,7 +26,7 @@ pub struct DatagramTarget {
     clock: Arc<dyn Clock>,
     options: EmitOptions,
     send_queues: Vec<SendQueue>,
-    parker: Parker,
+    interruption: Arc<Interruption>,
     report: TargetReport,
 }
 
@@ -38,10 +37,10 @@ impl DatagramTarget {
     /// With `mileposts`, shared with the listener in the same process, the listener times the end
     /// of each operation; `clock` is the run's clock. No proxy may then stand between the two: the
     /// listener finds a sender's mileposts by its address, and those of an unknown address count
-    /// as lost. Must not be called on a tokio thread.
+    /// as lost.
     ///
     /// # Errors
-    /// [`NetError::Connect`], or [`NetError::Start`] when there is no file descriptor to spare.
+    /// [`NetError::Connect`].
     pub fn connect(
         address: &Address,
         options: EmitOptions,
@@ -49,7 +48,6 @@ impl DatagramTarget {
         clock: Arc<dyn Clock>,
         mileposts: Option<&Mileposts>,
     ) -> Result<Self, NetError> {
-        let parker = Parker::new()?;
         let mut report = TargetReport::default();
         let sockets = options.sockets.max(1);
         // A later target on the same port must have another session number; the clock in
@@ -57,7 +55,7 @@ impl DatagramTarget {
         let session = (clock.wall().0 / 1_000) as u16;
         let mut send_queues = Vec::with_capacity(sockets);
         for index in 0..sockets {
-            let socket = SendSocket::connect(&parker, address, &options).map_err(|source| NetError::Connect {
+            let socket = SendSocket::connect(address, &options).map_err(|source| NetError::Connect {
                 address: address.clone(),
                 source,
             })?;
@@ -73,7 +71,7 @@ impl DatagramTarget {
             clock,
             options,
             send_queues,
-            parker,
+            interruption: Arc::default(),
             report,
         })
     }
@@ -85,7 +83,7 @@ impl DatagramTarget {
 
     /// A handle that ends a blocked send from another thread.
     pub fn interrupter(&self) -> Interrupter {
-        self.parker.interrupter()
+        Interrupter::new(Arc::clone(&self.interruption))
     }
 
     /// Sends what is packed, announces the end of the data if the protocol can, and closes the
@@ -116,7 +114,7 @@ impl DatagramTarget {
             address: &self.address,
             clock: &*self.clock,
             stall: self.options.stall_timeout,
-            parker: &self.parker,
+            interruption: &self.interruption,
             report: &mut self.report,
         };
         for send_queue in &mut self.send_queues {
@@ -152,7 +150,7 @@ impl Target for DatagramTarget {
             address: &self.address,
             clock: &*self.clock,
             stall: self.options.stall_timeout,
-            parker: &self.parker,
+            interruption: &self.interruption,
             report: &mut self.report,
         };
         send_queue.send(operation, &mut context);
