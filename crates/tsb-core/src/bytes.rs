@@ -1,8 +1,8 @@
 //! Numbers and slices out of bytes that may be damaged: cursors, fixed widths, and integers of
 //! variable length.
 //!
-//! Nothing here panics on its input, except for [`varint::get`], which says so. What the numbers
-//! mean, and how a defect is told to a user, is for the format that reads them.
+//! Nothing here panics on its input, except for [`varint::get`], which says so. The format that
+//! uses it decides what the numbers mean and how an error is worded.
 
 mod reader;
 pub mod varint;

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tsb_core::ledger::Counter;
+use tsb_core::report::Report;
 use tsb_core::time::SECOND_NS;
-use tsb_run::{AskedRate, Controls, Plan, json, report_of, run_store};
+use tsb_run::{AskedRate, Controls, Plan, json, run_store};
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 
@@ -48,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         count(Counter::Lost)
     );
     if let Some(path) = std::env::args_os().nth(1) {
-        json::write(&report_of(vec![finished.run.clone()]), &mut File::create(path)?)?;
+        json::write(&Report::new(vec![finished.run.clone()]), &mut File::create(path)?)?;
     }
     if count(Counter::Accepted) == 0 || count(Counter::Verified) != count(Counter::Accepted) {
         return Err("not everything that was accepted could be read back".into());

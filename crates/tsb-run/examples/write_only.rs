@@ -14,9 +14,10 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tsb_core::report::Report;
 use tsb_core::time::SECOND_NS;
 use tsb_core::{Batch, Durability};
-use tsb_run::{Controls, Keys, Plan, Transport, WriteOnly, json, report_of, run_store};
+use tsb_run::{Controls, Keys, Plan, Transport, WriteOnly, json, run_store};
 use tsb_stores::Store;
 
 fn failed(error: std::io::Error) -> tsb_stores::Error {
@@ -57,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("  {reason}");
     }
     if let Some(path) = std::env::args_os().nth(1) {
-        json::write(&report_of(vec![finished.run.clone()]), &mut File::create(path)?)?;
+        json::write(&Report::new(vec![finished.run.clone()]), &mut File::create(path)?)?;
     }
     Ok(())
 }

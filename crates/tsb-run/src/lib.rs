@@ -29,5 +29,5 @@ pub use controls::{Controls, Provisional, RelayStarter, StopFlags};
 pub use error::{Error, Explanation, chain, panic_message};
 pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RunInfo};
 pub use plan::{AskedRate, Plan, Transport, WirePlan};
-pub use run::{Finished, FinishedRuns, StoreTimeouts, open, report_of, run_each, run_plan, run_store};
+pub use run::{Finished, FinishedRuns, StoreTimeouts, open, run_each, run_plan, run_store};
 pub use write_only::{Keys, WriteOnly};

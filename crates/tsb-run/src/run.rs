@@ -44,7 +44,7 @@ pub use missing::{missing, missing_note};
 
 pub use calls::Calls;
 pub use engine::{OpenStore, run_plan, run_store};
-pub use finished_runs::{FinishedRuns, report_of};
+pub use finished_runs::FinishedRuns;
 pub use guarded_store::GuardedStore;
 pub use hdr_log::write as write_hdr_log;
 pub use interval_latencies::with_latencies;

@@ -12,10 +12,10 @@ use std::fs::File;
 use std::sync::Arc;
 
 use own_database::RedbStore;
-use tsb_core::report::Interval;
+use tsb_core::report::{Interval, Report};
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
-use tsb_run::{AskedRate, Controls, IntervalLatencies, Message, Observer, Phase, Plan, json, report_of, run_store};
+use tsb_run::{AskedRate, Controls, IntervalLatencies, Message, Observer, Phase, Plan, json, run_store};
 use tsb_stores::Store;
 
 /// Prints the progress of the run.
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("  {reason}");
     }
     if let Some(path) = std::env::args_os().nth(1) {
-        json::write(&report_of(vec![finished.run]), &mut File::create(path)?)?;
+        json::write(&Report::new(vec![finished.run]), &mut File::create(path)?)?;
     }
     match verdict.status {
         Status::Invalid => Err("acknowledged samples are lost or altered".into()),

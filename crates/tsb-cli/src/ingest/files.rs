@@ -12,7 +12,7 @@ use tsb_core::net::{Address, ListenOptions, Listener, ListenerStats, ListenerVie
 use tsb_core::report::{DurabilityReport, Interval, Rate};
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::verdict::{Status, Verdict};
-use tsb_rrdcached::FileCache;
+use tsb_rrdcached::{FileCache, FileCacheStats};
 use tsb_run::spec::Typed;
 use tsb_stores::{Damage, Error};
 
@@ -287,7 +287,7 @@ fn cached(cache: &FileCache, malformed: u64, elapsed_ns: u64) -> CachedFiles {
     let mut cached = CachedFiles::new(
         format!("write-cache(files of {})", cache.folder().display()),
         DurabilityReport::new(cache.acknowledges(), 1),
-        Rate::held(account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64),
+        Rate::held(accepted_per_second(&stats, elapsed_ns)),
         CachedLedger::new(stats.values_rejected, account.accepted, account.balances()),
     );
     cached.commands.malformed = malformed;
@@ -307,12 +307,16 @@ fn cached(cache: &FileCache, malformed: u64, elapsed_ns: u64) -> CachedFiles {
     cached
 }
 
+fn accepted_per_second(stats: &FileCacheStats, elapsed_ns: u64) -> f64 {
+    stats.account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64
+}
+
 /// The report as text: the same figures, in order.
 fn text(cache: &FileCache, elapsed_ns: u64) -> String {
     let stats = cache.stats();
     let account = stats.account;
     let count = units::count;
-    let rate = account.accepted as f64 * 1e9 / elapsed_ns.max(1) as f64;
+    let rate = accepted_per_second(&stats, elapsed_ns);
     let factor = account.written as f64 / stats.updates_written.max(1) as f64;
     let figures = format!(
         "received {}, rejected {}, accepted {} values, {}/s\n\

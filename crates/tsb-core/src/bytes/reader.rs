@@ -53,7 +53,8 @@ impl<'a> Reader<'a> {
         Self::based(bytes, 0)
     }
 
-    /// Reads bytes that begin at `base` of what positions are told in, such as a file.
+    /// Reads bytes that begin at position `base` of a larger whole, such as a file; offsets count
+    /// from its start.
     #[inline]
     pub fn based(bytes: &'a [u8], base: u64) -> Self {
         Self {

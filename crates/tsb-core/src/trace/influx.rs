@@ -2,9 +2,8 @@
 //!
 //! Lines are scanned as the listener scans them (`wire::influx`). A recording has rules of its
 //! own: each line needs a timestamp, in the unit of the file; numbers must be exact, or are left
-//! out; every series has the label `_field`; and what is wrong is told in the words of a reader of
-//! files. String and boolean fields are left out and counted; the other fields of the line are
-//! kept.
+//! out; every series has the label `_field`; and errors name the line of the file. String and
+//! boolean fields are left out and counted; the other fields of the line are kept.
 
 use std::io::Read;
 

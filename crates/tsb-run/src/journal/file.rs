@@ -165,11 +165,11 @@ impl Journal {
     /// # Errors
     /// If the file cannot be removed.
     pub fn finish(&self) -> Result<(), Error> {
-        let (is_ours, section, is_kept) = {
+        let (is_created, section, is_kept) = {
             let state = self.state();
-            (state.is_created && state.sequence > 0, state.section, state.is_kept)
+            (state.is_created, state.section, state.is_kept)
         };
-        if !is_ours || is_kept {
+        if !is_created || is_kept {
             return Ok(());
         }
         if self.is_named {

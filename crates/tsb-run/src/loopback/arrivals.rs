@@ -1,13 +1,14 @@
 //! Counts the samples that are applied, and wakes the thread that waits for them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use tsb_core::net::{IntakeSink, Registry};
 use tsb_core::time::thread_cpu_ns;
 use tsb_core::wire::{Fatal, Malformed, NotAdmitted, Sink};
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
+use tsb_stores::parts::lock;
 
 use crate::run::StoreSink;
 
@@ -27,10 +28,6 @@ pub(super) struct Arrivals {
     ingest_cpu_ns: AtomicU64,
     kept: Option<Mutex<Vec<KeptSample>>>,
     broken: OnceLock<String>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Arrivals {

@@ -8,11 +8,6 @@ use tsb_core::report::{Report, Run};
 /// Saves a report.
 type Save = Box<dyn Fn(&Report) + Send + Sync>;
 
-/// The report of finished runs, which `tsb run --out` writes and `tsb report` reads.
-pub fn report_of(runs: Vec<Run>) -> Report {
-    Report::new(runs)
-}
-
 /// The finished runs, and how to save them.
 pub struct FinishedRuns {
     save: Option<Save>,
@@ -44,7 +39,7 @@ impl FinishedRuns {
 
     /// The report of the runs so far.
     pub fn report(&self) -> Report {
-        report_of(self.runs().clone())
+        Report::new(self.runs().clone())
     }
 
     /// Adds a finished run.

@@ -1,10 +1,9 @@
 //! The listener of datagrams: its sockets, one receiving thread per socket, and their counts.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
-use tokio::sync::oneshot;
 
 use super::receive_socket::ReceiveSocket;
 use super::receiver::Receiver;
@@ -31,13 +30,12 @@ pub struct DatagramListener {
     granted: Granted,
     merges: bool,
     shared: Arc<Shared>,
+    stop: Arc<AtomicBool>,
     threads: Vec<ReceiveThread>,
 }
 
 #[derive(Debug)]
 struct ReceiveThread {
-    /// Dropping it stops the thread.
-    stop: Option<oneshot::Sender<()>>,
     timing: Arc<Mutex<Timing>>,
     thread: Option<thread::JoinHandle<IngestCpu>>,
 }
@@ -80,6 +78,7 @@ impl DatagramListener {
             granted: receive_sockets.first().map(|socket| socket.granted).unwrap_or_default(),
             merges: receive_sockets.iter().all(|socket| socket.merges),
             shared: Shared::new(options, ingest, clock, mileposts),
+            stop: Arc::default(),
             threads: Vec::new(),
         };
         for (index, socket) in receive_sockets.into_iter().enumerate() {
@@ -91,16 +90,14 @@ impl DatagramListener {
 
     fn start(&self, index: usize, socket: ReceiveSocket) -> Result<ReceiveThread, NetError> {
         let timing = Arc::new(Mutex::new(Timing::new()));
-        let (stop, stopped) = oneshot::channel();
-        let (shared, its_timing) = (Arc::clone(&self.shared), Arc::clone(&timing));
+        let (shared, its_timing, stop) = (Arc::clone(&self.shared), Arc::clone(&timing), Arc::clone(&self.stop));
         let thread = thread::Builder::new().name(format!("tsb-ingest-{index}"));
-        let run = move || Receiver::new(index, socket, shared, its_timing, stopped).run();
+        let run = move || Receiver::new(index, socket, shared, its_timing, stop).run();
         let thread = thread.spawn(run).map_err(|source| NetError::Start {
             what: "an ingest thread",
             source,
         })?;
         Ok(ReceiveThread {
-            stop: Some(stop),
             timing,
             thread: Some(thread),
         })
@@ -158,9 +155,7 @@ impl DatagramListener {
 
     /// Stops all threads and returns the CPU time that they used.
     fn halt(&mut self) -> IngestCpu {
-        for receiver in &mut self.threads {
-            drop(receiver.stop.take());
-        }
+        self.stop.store(true, Ordering::Release);
         let mut cpu = IngestCpu::default();
         for receiver in &mut self.threads {
             // A panic outside decoder and sink has no one to report to here; the thread's CPU time

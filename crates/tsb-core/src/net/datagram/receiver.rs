@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-
-use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::TryRecvError;
 
 use super::peers::{Peers, Read};
 use super::receive_socket::{BUFFER_BYTES, ReceiveSocket, Received};
@@ -27,8 +25,7 @@ pub(super) struct Receiver {
     socket: ReceiveSocket,
     shared: Arc<Shared>,
     timing: Arc<Mutex<Timing>>,
-    /// Ends the thread, by a message or when the sender is dropped.
-    stopped: oneshot::Receiver<()>,
+    stop: Arc<AtomicBool>,
     peers: Peers,
     buffer: Vec<u8>,
     piece_size: PieceSize,
@@ -43,7 +40,7 @@ impl Receiver {
         socket: ReceiveSocket,
         shared: Arc<Shared>,
         timing: Arc<Mutex<Timing>>,
-        stopped: oneshot::Receiver<()>,
+        stop: Arc<AtomicBool>,
     ) -> Self {
         Self {
             meter: Meter::new(Arc::clone(&shared.clock), index as u64),
@@ -51,7 +48,7 @@ impl Receiver {
             looked_at: shared.clock.now(),
             shared,
             timing,
-            stopped,
+            stop,
             peers: Peers::default(),
             buffer: vec![0; BUFFER_BYTES],
             piece_size: PieceSize::new(),
@@ -61,7 +58,7 @@ impl Receiver {
     /// Receives until the listener stops, then applies what the kernel still holds.
     pub(super) fn run(mut self) -> IngestCpu {
         let mut has_spare_time = true;
-        while self.stopped.try_recv() == Err(TryRecvError::Empty) {
+        while !self.stop.load(Ordering::Acquire) {
             self.meter.turn(has_spare_time);
             has_spare_time = !self.turn() && self.meter.wait(|| self.socket.wait(WAIT_MS));
             self.look_for_idle();
