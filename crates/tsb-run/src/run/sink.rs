@@ -23,7 +23,7 @@ pub struct SinkTotals {
     pub rejected: AtomicU64,
     /// Samples behind a listener of which a server never said what became of them.
     pub unsettled: AtomicU64,
-    /// When samples were last applied, on the run's clock.
+    /// When the store last accepted samples, on the run's clock.
     pub last_ns: AtomicU64,
     /// Calls into the store that have not returned.
     pub calls: Arc<Calls>,
@@ -135,19 +135,18 @@ impl Writer {
         self.rejected += batch.len() as u64;
     }
 
-    /// Adds what was counted since the last call to the totals. Returns how much of it the
-    /// store refused.
-    pub fn publish(&mut self) -> u64 {
-        if self.accepted > 0 {
-            self.totals
-                .accepted
-                .fetch_add(std::mem::take(&mut self.accepted), Ordering::Release);
+    /// Adds what was counted since the last call to the totals. Returns the samples that the store
+    /// has accepted and refused since then.
+    pub fn publish(&mut self) -> (u64, u64) {
+        let accepted = std::mem::take(&mut self.accepted);
+        if accepted > 0 {
+            self.totals.accepted.fetch_add(accepted, Ordering::Release);
         }
         let rejected = std::mem::take(&mut self.rejected);
         if rejected > 0 {
             self.totals.rejected.fetch_add(rejected, Ordering::Release);
         }
-        rejected
+        (accepted, rejected)
     }
 }
 
@@ -171,7 +170,7 @@ impl StoreSink {
         }
     }
 
-    /// Also notes when samples were last applied.
+    /// Also notes when the store last accepted samples.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -216,8 +215,10 @@ impl Sink for StoreSink {
 
 impl IntakeSink for StoreSink {
     fn apply(&mut self, _consumed: u64) -> Result<u64, Fatal> {
-        let rejected = self.writer.publish();
-        if let Some(clock) = &self.clock {
+        let (accepted, rejected) = self.writer.publish();
+        // Bytes without samples, such as the messages that end a sender's stream, take no time of
+        // the store.
+        if let Some(clock) = self.clock.as_ref().filter(|_| accepted > 0) {
             self.writer.totals.last_ns.fetch_max(clock.now(), Ordering::Relaxed);
         }
         if self.has_failed {
@@ -226,5 +227,37 @@ impl IntakeSink for StoreSink {
             });
         }
         Ok(rejected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::route;
+    use tsb_core::Timestamp;
+    use tsb_core::series::Catalog;
+    use tsb_core::time::{ManualClock, SECOND_NS};
+    use tsb_stores::memory::{MemoryOptions, MemoryStore};
+
+    /// Datagrams end with messages that carry no samples; their time was counted in the rate held.
+    #[test]
+    fn the_last_acceptance_is_that_of_samples() {
+        let store = MemoryStore::new(MemoryOptions::default());
+        let mut catalog = Catalog::new();
+        let id = catalog.intern(SeriesKey::new("cpu"));
+        store.define(&[(id, SeriesKey::new("cpu"))]).unwrap();
+        let totals = Arc::new(SinkTotals::default());
+        let clock = Arc::new(ManualClock::new());
+        let writer = Writer::new(Arc::new(store), Arc::new(Rejects::new()), Arc::clone(&totals));
+        let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let mut sink = StoreSink::new(writer, route::only(catalog, 1)).with_clock(shared);
+
+        clock.wait_until(SECOND_NS);
+        sink.batch(&Batch::tick(id, Timestamp(SECOND_NS as i64), &[1.0]));
+        sink.apply(100).unwrap();
+        clock.wait_until(2 * SECOND_NS);
+        sink.apply(16).unwrap();
+        assert_eq!(totals.accepted.load(Ordering::Relaxed), 1);
+        assert_eq!(totals.last_ns.load(Ordering::Relaxed), SECOND_NS);
     }
 }
