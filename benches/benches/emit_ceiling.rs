@@ -10,7 +10,7 @@
 use std::sync::atomic::AtomicBool;
 
 use criterion::{Criterion, Throughput};
-use tsb_core::emit::{Live, Operation, Outcome, Report, Run, Settings, Source, Target, Worker, run};
+use tsb_core::emit::{Live, Operation, Outcome, Report, Run, Settings, Source, Target, Worker, Writes, run};
 use tsb_core::schedule::{Group, Pace, Roster, Schedule, Slot, Speed, Timetable};
 use tsb_core::time::{MonotonicClock, SECOND_NS};
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
@@ -27,6 +27,8 @@ struct Rows {
 }
 
 impl Source for Rows {
+    type Kind = Writes;
+
     fn prepare(&mut self, slot: &Slot) -> Batch<'_> {
         Batch::tick(
             SeriesId(slot.group * SAMPLES),
@@ -38,7 +40,7 @@ impl Source for Rows {
 
 fn accept(operation: &Operation<'_>) -> Outcome {
     Outcome::Done {
-        accepted: operation.batch.len() as u32,
+        accepted: operation.payload.len() as u32,
         rejected: 0,
     }
 }
@@ -49,7 +51,7 @@ fn null_store() -> impl Target + Send {
     let keys: Vec<_> = (0..HOSTS * SAMPLES).map(key).collect();
     store.define(&keys).expect("the null store takes any key");
     let mut refused = Refusals::new();
-    move |operation: &Operation<'_>| match store.write(&operation.batch, &mut refused) {
+    move |operation: &Operation<'_>| match store.write(&operation.payload, &mut refused) {
         Ok(ack) => Outcome::Done {
             accepted: ack.accepted as u32,
             rejected: ack.rejected as u32,

@@ -17,7 +17,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tsb_core::emit::{Live, Operation, Outcome, Run, Settings, Source, Worker, run};
+use tsb_core::emit::{Live, Operation, Outcome, Run, Settings, Source, Worker, Writes, run};
 use tsb_core::latency::Histogram;
 use tsb_core::schedule::{Group, Pace, Roster, Slot, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS, sharpen_timers, thread_cpu_ns};
@@ -39,6 +39,8 @@ struct Lateness {
 struct Row([f64; SAMPLES]);
 
 impl Source for Row {
+    type Kind = Writes;
+
     fn prepare(&mut self, slot: &Slot) -> Batch<'_> {
         Batch::tick(SeriesId(0), Timestamp(slot.offset_ns as i64), &self.0)
     }
@@ -55,7 +57,7 @@ fn emitter(result: &mut Lateness) {
         groups: 0..1,
         source: Row([1.0; SAMPLES]),
         target: |operation: &Operation<'_>| Outcome::Done {
-            accepted: operation.batch.len() as u32,
+            accepted: operation.payload.len() as u32,
             rejected: 0,
         },
     };

@@ -206,7 +206,7 @@ fn measure(case: Case, ticks: &[Vec<f64>], round_ns: u64) -> Figures {
                 let at = Timestamp::from_secs(1_700_000_000 + second + (sent / mix::SERIES as u64) as i64);
                 let batch = Batch::tick(first, at, part);
                 let (due, slot) = (0, Slot::default());
-                assert_eq!(target.send(&Operation { batch, due, slot }), Outcome::Sent);
+                assert_eq!(target.send(&Operation::write(batch, due, slot)), Outcome::Sent);
             }
             target.idle();
             cpu_ns += thread_cpu_ns() - before;

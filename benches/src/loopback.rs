@@ -75,11 +75,7 @@ impl Loopback {
         for (index, values) in values.chunks(length).enumerate() {
             let batch = Batch::tick(SeriesId((index * length) as u32), at, values);
             let due = self.inner.clock().now();
-            let outcome = self.target.send(&Operation {
-                batch,
-                due,
-                slot: Slot::default(),
-            });
+            let outcome = self.target.send(&Operation::write(batch, due, Slot::default()));
             assert_eq!(outcome, Outcome::Sent, "the socket is lost");
         }
         self.sent += values.len() as u64;

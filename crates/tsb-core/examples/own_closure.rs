@@ -43,11 +43,11 @@ fn insert(database: &Database, operation: &Operation<'_>) -> Outcome {
     let Ok(mut rows) = database.lock() else {
         return Outcome::Fatal;
     };
-    for (series, at, value) in operation.batch.iter() {
+    for (series, at, value) in operation.payload.iter() {
         rows.insert((series, at), value);
     }
     Outcome::Done {
-        accepted: operation.batch.len() as u32,
+        accepted: operation.payload.len() as u32,
         rejected: 0,
     }
 }

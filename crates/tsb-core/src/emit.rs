@@ -17,9 +17,14 @@
 //!
 //! Between due and done the emitter allocates nothing and takes no lock; it reads the
 //! clock twice per operation that is late, and more often while it waits. It knows no store: [`run`] is all that an embedder needs.
+//!
+//! It does not care what an operation carries: writes carry batches of samples, and a [`Kind`]
+//! names any other payload, such as a query. Every stream of operations has a [`Run`] of its own,
+//! with its own timetable and histograms; streams share a clock and a start.
 
 mod cpu;
 mod exceptions;
+mod kind;
 mod live;
 mod report;
 mod run;
@@ -30,6 +35,7 @@ mod unsent;
 mod worker;
 
 pub use cpu::PhaseCpu;
+pub use kind::{Kind, Payload, Writes};
 pub use live::{Live, LiveTimes, LiveTotals, LiveWorker};
 pub use report::{Counts, Ended, Exception, ExceptionKind, Latency, Report, Tally, WorkerReport};
 pub use run::{EmitError, run};
@@ -39,16 +45,28 @@ pub use source::{Fill, Source};
 use crate::batch::Batch;
 use crate::schedule::Slot;
 
-/// One operation: a batch and when it was due.
+/// One operation: what it carries, and when it was due. Unless another [`Kind`] is named, it is a
+/// write and carries a [`Batch`].
 #[derive(Clone, Copy, Debug)]
-pub struct Operation<'a> {
+pub struct Operation<'a, K: Kind = Writes> {
     /// What is sent.
-    pub batch: Batch<'a>,
+    pub payload: K::Payload<'a>,
     /// When it should have started, in nanoseconds of the run's clock. In a closed loop,
     /// when it did start.
     pub due: u64,
     /// Which operation of the timetable it is.
     pub slot: Slot,
+}
+
+impl<'a> Operation<'a> {
+    /// A write of `batch`, due at `due`, for programs that drive a target themselves.
+    pub const fn write(batch: Batch<'a>, due: u64, slot: Slot) -> Self {
+        Self {
+            payload: batch,
+            due,
+            slot,
+        }
+    }
 }
 
 /// What is known of an operation when the target returns.
@@ -74,11 +92,11 @@ pub enum Outcome {
     Fatal,
 }
 
-/// What a worker drives. Each worker owns one.
-pub trait Target {
+/// What a worker drives. Each worker owns one. Unless another [`Kind`] is named, it takes writes.
+pub trait Target<K: Kind = Writes> {
     /// Takes the operation that is due now. May block: that is back-pressure, and it
     /// shows as lag of the operations behind it.
-    fn send(&mut self, operation: &Operation<'_>) -> Outcome;
+    fn send(&mut self, operation: &Operation<'_, K>) -> Outcome;
 
     /// Nothing more is due for now: push out what is buffered. Not called while the
     /// worker is behind its schedule, nor in a closed loop; called once at the end, unless the
@@ -86,8 +104,8 @@ pub trait Target {
     fn idle(&mut self) {}
 }
 
-impl<F: FnMut(&Operation<'_>) -> Outcome> Target for F {
-    fn send(&mut self, operation: &Operation<'_>) -> Outcome {
+impl<K: Kind, F: FnMut(&Operation<'_, K>) -> Outcome> Target<K> for F {
+    fn send(&mut self, operation: &Operation<'_, K>) -> Outcome {
         self(operation)
     }
 }

@@ -32,7 +32,7 @@
 //!     source: Fill::new(fill),
 //!     // Your database goes here.
 //!     target: |operation: &Operation<'_>| Outcome::Done {
-//!         accepted: operation.batch.len() as u32,
+//!         accepted: operation.payload.len() as u32,
 //!         rejected: 0,
 //!     },
 //! };

@@ -71,7 +71,7 @@ impl Target for Watch {
         }
         self.sent += 1;
         self.last = now;
-        let accepted = operation.batch.len() as u32;
+        let accepted = operation.payload.len() as u32;
         match self.sent % 5 {
             0 => Outcome::Shed,
             1 => Outcome::Sent,
@@ -184,14 +184,7 @@ fn datagrams_are_packed_and_sent_without_allocating() {
             for first in (0..5_000).step_by(54) {
                 let part = &values[first..5_000.min(first + 54)];
                 let batch = Batch::tick(SeriesId(first as u32), Timestamp::from_secs(second), part);
-                assert_eq!(
-                    target.send(&Operation {
-                        batch,
-                        due: 0,
-                        slot: Slot::default()
-                    }),
-                    Outcome::Sent
-                );
+                assert_eq!(target.send(&Operation::write(batch, 0, Slot::default())), Outcome::Sent);
             }
             target.idle();
         };

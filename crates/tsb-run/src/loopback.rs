@@ -20,7 +20,7 @@
 //! let mut target = loopback.connect()?;
 //! let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(1_700_000_000), &[1.0, 2.0]);
 //! let (due, slot) = (loopback.clock().now(), Slot::default());
-//! assert_eq!(target.send(&Operation { batch, due, slot }), Outcome::Sent);
+//! assert_eq!(target.send(&Operation::write(batch, due, slot)), Outcome::Sent);
 //! target.idle();
 //! loopback.await_applied(2, Duration::from_mins(1))?;
 //! target.finish();

@@ -31,11 +31,11 @@ fn at(tick: i64) -> Timestamp {
 
 fn send(loopback: &Loopback, target: &mut AnyTarget, tick: i64) -> Outcome {
     let values = [tick as f64; SERIES];
-    let outcome = target.send(&Operation {
-        batch: Batch::tick(SeriesId(0), at(tick), &values),
-        due: loopback.clock().now(),
-        slot: Slot::default(),
-    });
+    let outcome = target.send(&Operation::write(
+        Batch::tick(SeriesId(0), at(tick), &values),
+        loopback.clock().now(),
+        Slot::default(),
+    ));
     target.idle();
     outcome
 }

@@ -74,8 +74,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     core(
         "late operations are skipped",
         WORKER,
-        "let batch = source.prepare(&slot);",
-        "if due_ns.is_some() && spare_ns == 0 { continue; } let batch = source.prepare(&slot);",
+        "let payload = source.prepare(&slot);",
+        "if due_ns.is_some() && spare_ns == 0 { continue; } let payload = source.prepare(&slot);",
     ),
     core(
         "the operation that waited when the run ended is forgotten",

@@ -38,7 +38,7 @@ pub enum EmitError {
 }
 
 /// Runs the workers to the end of the timetable, and returns when all have ended. Threads
-/// are named `tsb-emit-N`.
+/// are named [`Settings::thread_name`](super::Settings::thread_name) and their number.
 ///
 /// Whatever ends a run early (the stop flag, a fatal target, a panic in a source or a
 /// target), what was measured until then is in the report.
@@ -48,7 +48,7 @@ pub enum EmitError {
 pub fn run<S, T>(run: &Run<'_>, workers: Vec<Worker<S, T>>) -> Result<Report<S, T>, EmitError>
 where
     S: Source + Send,
-    T: Target + Send,
+    T: Target<S::Kind> + Send,
 {
     let counters = run.live.workers().len();
     if counters < workers.len() {
@@ -64,7 +64,7 @@ where
         for (index, worker) in workers.into_iter().enumerate() {
             let abort = &abort;
             let body = move || work(run, worker, index, start_ns, abort);
-            let thread = std::thread::Builder::new().name(format!("tsb-emit-{index}"));
+            let thread = std::thread::Builder::new().name(format!("{}-{index}", run.settings.thread_name));
             match thread.spawn_scoped(scope, body) {
                 Ok(handle) => handles.push(handle),
                 Err(source) => {
@@ -96,7 +96,7 @@ struct EndTimes {
     last_due_ns: u64,
 }
 
-fn work<S: Source, T: Target>(
+fn work<S: Source, T: Target<S::Kind>>(
     run: &Run<'_>,
     worker: Worker<S, T>,
     index: usize,

@@ -24,6 +24,8 @@ pub struct Settings {
     /// Mean share of the declared samples that are sent. It estimates the samples of operations
     /// that are never prepared. in [0, ..)
     pub sent_share: f64,
+    /// The name of the threads, which their number follows: `tsb-emit-0`.
+    pub thread_name: &'static str,
 }
 
 impl Default for Settings {
@@ -35,6 +37,7 @@ impl Default for Settings {
             interval_ns: SECOND_NS,
             exceptions_max: 1 << 16,
             sent_share: 1.0,
+            thread_name: "tsb-emit",
         }
     }
 }

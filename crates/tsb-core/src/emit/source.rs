@@ -2,17 +2,22 @@
 
 use std::fmt;
 
+use super::kind::{Kind, Writes};
 use crate::batch::{Batch, BatchBuf};
 use crate::schedule::Slot;
 
-/// Prepares the batch of an operation. Each worker owns one.
+/// Prepares what an operation carries. Each worker owns one.
 pub trait Source {
-    /// The samples of one tick of one group, in columns that the source owns and reuses.
+    /// The kind of its operations: [`Writes`] where it sends samples.
+    type Kind: Kind;
+
+    /// The payload of one operation, in buffers that the source owns and reuses: of a write, the
+    /// samples of one tick of one group in columns.
     ///
     /// Called in the worker's order, ahead of the due time where there is time: what it
-    /// costs is outside due and done unless the worker is behind. An empty batch is not
+    /// costs is outside due and done unless the worker is behind. A payload without samples is not
     /// sent. Should allocate nothing once warm.
-    fn prepare(&mut self, slot: &Slot) -> Batch<'_>;
+    fn prepare(&mut self, slot: &Slot) -> <Self::Kind as Kind>::Payload<'_>;
 }
 
 /// A source from a closure that fills a buffer.
@@ -38,6 +43,8 @@ impl<F> fmt::Debug for Fill<F> {
 }
 
 impl<F: FnMut(&Slot, &mut BatchBuf)> Source for Fill<F> {
+    type Kind = Writes;
+
     fn prepare(&mut self, slot: &Slot) -> Batch<'_> {
         self.buffer.clear();
         (self.fill)(slot, &mut self.buffer);

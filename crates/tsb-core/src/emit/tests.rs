@@ -54,7 +54,7 @@ type Filled = Fill<fn(&Slot, &mut BatchBuf)>;
 
 fn accept(operation: &Operation<'_>) -> Outcome {
     Outcome::Done {
-        accepted: operation.batch.len() as u32,
+        accepted: operation.payload.len() as u32,
         rejected: 0,
     }
 }

@@ -9,7 +9,7 @@ use super::live::LiveWorker;
 use super::report::Ended;
 use super::settings::Run;
 use super::state::{OperationTimes, WorkerState};
-use super::{Operation, Outcome, Source, Target};
+use super::{Operation, Outcome, Payload as _, Source, Target};
 use crate::schedule::{Agenda, Planned};
 
 /// The longest wait without a look at the stop flag.
@@ -86,7 +86,7 @@ impl Parts<'_> {
 }
 
 /// Works through the agenda.
-pub(super) fn drive<S: Source, T: Target>(
+pub(super) fn drive<S: Source, T: Target<S::Kind>>(
     parts: &Parts<'_>,
     agenda: &mut Agenda,
     source: &mut S,
@@ -119,7 +119,7 @@ pub(super) fn drive<S: Source, T: Target>(
             state.phases.called(free_ns, clock);
             state.busy_ns += free_ns.saturating_sub(idle_from_ns);
         }
-        let batch = source.prepare(&slot);
+        let payload = source.prepare(&slot);
         let wait_until_ns = due_ns.filter(|_| spare_ns > 0);
         if let Some(until_ns) = wait_until_ns
             && let Some(ended) = parts.wait_for(until_ns, &mut state.phases)
@@ -131,7 +131,7 @@ pub(super) fn drive<S: Source, T: Target>(
             break Ended::Planned;
         }
         state.own_ns += begun_ns.saturating_sub(free_ns.max(due_ns.unwrap_or(free_ns)));
-        let samples = batch.len() as u64;
+        let samples = payload.samples();
         state.pending = None;
         state.issued = Some(slot.into());
         state.issued_operations += 1;
@@ -140,7 +140,7 @@ pub(super) fn drive<S: Source, T: Target>(
         }
         state.in_flight = Some((slot, samples));
         let due = due_ns.unwrap_or(begun_ns);
-        let outcome = target.send(&Operation { batch, due, slot });
+        let outcome = target.send(&Operation { payload, due, slot });
         let done_ns = clock.now();
         state.in_flight = None;
         state.phases.called(done_ns, clock);

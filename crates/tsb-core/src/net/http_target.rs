@@ -196,7 +196,7 @@ impl HttpTarget {
 
 impl Target for HttpTarget {
     fn send(&mut self, operation: &Operation<'_>) -> Outcome {
-        let samples = operation.batch.len() as u64;
+        let samples = operation.payload.len() as u64;
         if !self.can_send() {
             self.report.shed_samples += samples;
             return Outcome::Shed;
@@ -206,7 +206,7 @@ impl Target for HttpTarget {
         let skipped = self.encoder.skipped();
         self.request.clear();
         self.client.begin(&mut self.request);
-        self.encoder.encode(&operation.batch, &mut self.request);
+        self.encoder.encode(&operation.payload, &mut self.request);
         let left_out = self.encoder.skipped() - skipped;
         self.report.skipped_samples += left_out;
         let body = self.client.body();

@@ -201,7 +201,7 @@ impl StreamTarget {
                 end: out.written() + self.buffer.len() as u64,
                 due: operation.due,
                 start,
-                samples: operation.batch.len() as u32,
+                samples: operation.payload.len() as u32,
                 group: operation.slot.group,
                 tick: operation.slot.tick,
             };
@@ -276,7 +276,7 @@ impl Target for StreamTarget {
         if self.out.is_none() {
             self.reconnect(start);
         }
-        let batch = &operation.batch;
+        let batch = &operation.payload;
         let samples = batch.len() as u64;
         if self.out.is_none() {
             self.report.shed_samples += samples;

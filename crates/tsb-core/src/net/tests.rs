@@ -133,7 +133,7 @@ fn values(first: u32, tick: u32, count: usize) -> Vec<f64> {
 /// Sends a batch that is due at `due`, all of it.
 pub(super) fn hand_over(target: &mut impl Target, batch: Batch<'_>, due: u64) {
     let slot = Slot::default();
-    assert_eq!(target.send(&Operation { batch, due, slot }), Outcome::Sent);
+    assert_eq!(target.send(&Operation::write(batch, due, slot)), Outcome::Sent);
 }
 
 /// Sends ticks of `count` series from `first` on, and returns what the target reports.
@@ -385,11 +385,7 @@ fn a_lost_connection_is_unknown_then_shed_then_made_anew() {
     });
     let values = [1.0; 10];
     let at = Timestamp::from_secs(1);
-    let operation = Operation {
-        batch: Batch::tick(SeriesId(0), at, &values),
-        due: 0,
-        slot: Slot::default(),
-    };
+    let operation = Operation::write(Batch::tick(SeriesId(0), at, &values), 0, Slot::default());
     assert_eq!(target.send(&operation), Outcome::Sent);
     testbed.await_samples(10);
     // Stops, and resets the connection when more arrives.
@@ -436,11 +432,11 @@ fn a_peer_that_reads_nothing_is_given_up_or_interrupted() {
         StreamTarget::connect(&address, options, encoder, clock, None).unwrap()
     };
     let values = vec![1.0; 10_000];
-    let operation = Operation {
-        batch: Batch::tick(SeriesId(0), Timestamp::from_secs(1), &values),
-        due: 0,
-        slot: Slot::default(),
-    };
+    let operation = Operation::write(
+        Batch::tick(SeriesId(0), Timestamp::from_secs(1), &values),
+        0,
+        Slot::default(),
+    );
     let mut target = connect(Some(Duration::from_millis(20)));
     while target.send(&operation) == Outcome::Sent {}
     assert!(matches!(

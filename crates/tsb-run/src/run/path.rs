@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tsb_core::emit::{
-    self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target,
+    self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target, Writes,
 };
 use tsb_core::latency::Recording;
 use tsb_core::net::{
@@ -41,6 +41,8 @@ const PUBLISH_EVERY: u32 = 256;
 pub(super) struct Fleet<'w>(pub Generator<'w>);
 
 impl Source for Fleet<'_> {
+    type Kind = Writes;
+
     fn prepare(&mut self, slot: &Slot) -> Batch<'_> {
         self.0.operation(slot.group as usize, slot.tick)
     }
@@ -60,7 +62,7 @@ impl Target for Inproc {
         if self.unpublished == PUBLISH_EVERY {
             self.idle();
         }
-        match self.writer.write(&operation.batch, Some(operation.due)) {
+        match self.writer.write(&operation.payload, Some(operation.due)) {
             Ok((accepted, rejected)) => Outcome::Done {
                 accepted: accepted as u32,
                 rejected: rejected as u32,

@@ -72,7 +72,7 @@ fn measured(clock: &CostlyClock, pace: Pace, send: impl Fn(u64) -> (u64, u64) + 
             clock.time.advance(block_ns);
             inner_worked.fetch_add(work_ns, Relaxed);
             Outcome::Done {
-                accepted: operation.batch.len() as u32,
+                accepted: operation.payload.len() as u32,
                 rejected: 0,
             }
         },

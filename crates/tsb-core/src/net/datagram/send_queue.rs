@@ -69,7 +69,7 @@ impl SendQueue {
     pub(super) fn send(&mut self, operation: &Operation<'_>, context: &mut SendContext<'_>) {
         let start = context.clock.now();
         let from = self.marked() + self.packets.closed() as u64;
-        let batch = &operation.batch;
+        let batch = &operation.payload;
         let mut at = 0;
         while batch.len() - at > PIECE {
             self.packer.pack(&batch.slice(at..at + PIECE), &mut self.packets);

@@ -125,7 +125,7 @@ impl DatagramTarget {
     /// The send queue of an operation.
     #[inline]
     fn lane_of(&self, operation: &Operation<'_>) -> usize {
-        let first = u64::from(operation.batch.id(0).0);
+        let first = u64::from(operation.payload.id(0).0);
         let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         ((mixed * self.send_queues.len() as u64) >> 32) as usize
     }
@@ -133,7 +133,7 @@ impl DatagramTarget {
 
 impl Target for DatagramTarget {
     fn send(&mut self, operation: &Operation<'_>) -> Outcome {
-        let samples = operation.batch.len() as u64;
+        let samples = operation.payload.len() as u64;
         if samples == 0 {
             return Outcome::Sent;
         }

@@ -435,11 +435,11 @@ fn a_queue_that_nobody_reads_is_given_up_or_interrupted() {
         DatagramTarget::connect(&Address::Unix(path.clone()), options, packer, clock, None).unwrap()
     };
     let values = vec![1.0; 1_000];
-    let operation = Operation {
-        batch: Batch::tick(SeriesId(0), Timestamp::from_secs(1), &values),
-        due: 0,
-        slot: Slot::default(),
-    };
+    let operation = Operation::write(
+        Batch::tick(SeriesId(0), Timestamp::from_secs(1), &values),
+        0,
+        Slot::default(),
+    );
     let mut target = connect(Some(std::time::Duration::from_millis(20)));
     while target.send(&operation) == Outcome::Sent {}
     assert_eq!(target.send(&operation), Outcome::Shed);

@@ -28,11 +28,7 @@ fn target_of(testbed: &Testbed, client: Client, protocol: Protocol, series: usiz
 
 fn send(target: &mut HttpTarget, second: i64, values: &[f64]) -> Outcome {
     let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), values);
-    target.send(&Operation {
-        batch,
-        due: 0,
-        slot: Slot::default(),
-    })
+    target.send(&Operation::write(batch, 0, Slot::default()))
 }
 
 #[test]
