@@ -1,7 +1,8 @@
 //! A wrapper that slows down a store and injects faults, to test the measuring instrument.
 //!
 //! It adds a service rate, stalls, refusals, and data faults that a run must detect: samples
-//! acknowledged and dropped, altered, or returned twice. Faults are seeded and recorded
+//! acknowledged and dropped, altered, or returned twice, and answers with a wrong value. Faults are
+//! seeded and recorded
 //! ([`Throttle::faults`]), so a test can compare them with a run's ledger to the sample. Only
 //! writes and flushes are delayed; reads show the faults.
 //!
@@ -45,7 +46,9 @@ pub struct ThrottleOptions {
     pub alter_one_in: Option<u64>,
     /// Returns one in this many samples twice.
     pub duplicate_one_in: Option<u64>,
-    /// Selects the samples that get faults.
+    /// Alters a value in one in this many answers that have rows.
+    pub wrong_one_in: Option<u64>,
+    /// Selects the samples and answers that get faults.
     pub seed: u64,
 }
 
@@ -58,6 +61,8 @@ pub struct Throttle<S> {
     plan: FaultPlan,
     // Number of samples so far: a sample's number decides whether it gets a fault.
     arrivals: AtomicU64,
+    // Number of answers with rows so far, likewise.
+    answers: AtomicU64,
     fault_log: Mutex<FaultLog>,
 }
 
@@ -79,6 +84,7 @@ impl<S: Store> Throttle<S> {
             queue: Mutex::new(queue),
             plan,
             arrivals: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
             fault_log: Mutex::new(FaultLog::default()),
         })
     }
@@ -91,6 +97,58 @@ impl<S: Store> Throttle<S> {
     /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.inner
+    }
+
+    /// Answers a query, with the samples that are returned twice.
+    fn answer(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        let copies = lock(&self.fault_log).copies_of(query.series);
+        if copies.is_empty() {
+            return self.inner.query(query, visit);
+        }
+        let Some(resample) = query.resample else {
+            return self.inner.query(query, &mut |id, times, values| match copies.get(&id) {
+                None => visit(id, times, values),
+                Some(copies) => {
+                    let (times, values) = twice(copies, times, values);
+                    visit(id, &times, &values)
+                }
+            });
+        };
+        if !self.inner.capabilities().resample {
+            return self.inner.query(query, visit);
+        }
+        for id in query.series {
+            let one = Query {
+                series: std::slice::from_ref(id),
+                ..*query
+            };
+            let mut flow = ControlFlow::Continue(());
+            if let Some(copies) = copies.get(id) {
+                let mut resampler = Resampler::new(resample);
+                let raw = Query { resample: None, ..one };
+                self.inner.query(&raw, &mut |_, times, values| {
+                    let (times, values) = twice(copies, times, values);
+                    times
+                        .iter()
+                        .zip(&values)
+                        .for_each(|(&at, &value)| resampler.push(at, value));
+                    ControlFlow::Continue(())
+                })?;
+                let (times, values) = resampler.finish();
+                if !times.is_empty() {
+                    flow = visit(*id, &times, &values);
+                }
+            } else {
+                self.inner.query(&one, &mut |id, times, values| {
+                    flow = visit(id, times, values);
+                    flow
+                })?;
+            }
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Writes a batch with its faults, without delays.
@@ -197,54 +255,27 @@ impl<S: Store> Store for Throttle<S> {
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let copies = lock(&self.fault_log).copies_of(query.series);
-        if copies.is_empty() {
-            return self.inner.query(query, visit);
+        if !self.plan.answers_wrong() {
+            return self.answer(query, visit);
         }
-        let Some(resample) = query.resample else {
-            return self.inner.query(query, &mut |id, times, values| match copies.get(&id) {
-                None => visit(id, times, values),
-                Some(copies) => {
-                    let (times, values) = twice(copies, times, values);
-                    visit(id, &times, &values)
-                }
-            });
-        };
-        if !self.inner.capabilities().resample {
-            return self.inner.query(query, visit);
-        }
-        for id in query.series {
-            let one = Query {
-                series: std::slice::from_ref(id),
-                ..*query
+        let (mut is_first, mut altered) = (true, Vec::new());
+        self.answer(query, &mut |id, times, values| {
+            let is_hit = is_first && self.plan.is_wrong(self.answers.fetch_add(1, Ordering::Relaxed));
+            is_first = false;
+            let (true, Some((&at, &value))) = (is_hit, times.last().zip(values.last())) else {
+                return visit(id, times, values);
             };
-            let mut flow = ControlFlow::Continue(());
-            if let Some(copies) = copies.get(id) {
-                let mut resampler = Resampler::new(resample);
-                let raw = Query { resample: None, ..one };
-                self.inner.query(&raw, &mut |_, times, values| {
-                    let (times, values) = twice(copies, times, values);
-                    times
-                        .iter()
-                        .zip(&values)
-                        .for_each(|(&at, &value)| resampler.push(at, value));
-                    ControlFlow::Continue(())
-                })?;
-                let (times, values) = resampler.finish();
-                if !times.is_empty() {
-                    flow = visit(*id, &times, &values);
-                }
-            } else {
-                self.inner.query(&one, &mut |id, times, values| {
-                    flow = visit(id, times, values);
-                    flow
-                })?;
+            altered.clear();
+            altered.extend_from_slice(values);
+            if let Some(last) = altered.last_mut() {
+                *last = faults::altered(value);
             }
-            if flow.is_break() {
-                break;
-            }
-        }
-        Ok(())
+            lock(&self.fault_log)
+                .faults
+                .wrong
+                .push(FaultSample { series: id, at, value });
+            visit(id, times, &altered)
+        })
     }
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {

@@ -219,7 +219,18 @@ static KNOWN: [StoreInfo; 10] = [
                 None,
                 "returns one sample in N twice",
             ),
-            option("throttle.seed", Kind::Number, Some("1"), "which samples the faults hit"),
+            option(
+                "throttle.wrong_one_in",
+                Kind::Count,
+                None,
+                "alters a value in one answer in N",
+            ),
+            option(
+                "throttle.seed",
+                Kind::Number,
+                Some("1"),
+                "which samples and answers the faults hit",
+            ),
         ],
         make: Some(Make::Wrapper(|inner, values, clock| {
             Ok(Box::new(Throttle::new(
@@ -436,6 +447,7 @@ fn throttle_options(values: &Values<'_>) -> Result<ThrottleOptions> {
         lose_one_in: values.count("throttle.lose_one_in")?,
         alter_one_in: values.count("throttle.alter_one_in")?,
         duplicate_one_in: values.count("throttle.duplicate_one_in")?,
+        wrong_one_in: values.count("throttle.wrong_one_in")?,
         seed: values.count("throttle.seed")?.unwrap_or(1),
     })
 }

@@ -34,6 +34,8 @@ pub struct Faults {
     pub altered: Vec<FaultSample>,
     /// Returned twice.
     pub duplicated: Vec<FaultSample>,
+    /// Altered in one answer: the row, with the value that was right.
+    pub wrong: Vec<FaultSample>,
 }
 
 /// The kind of a fault. If two would hit one sample, the first in this order is used.
@@ -50,6 +52,7 @@ pub(super) enum FaultKind {
 pub(super) struct FaultPlan {
     seed: u64,
     kinds: Vec<(FaultKind, u64)>,
+    wrong_one_in: Option<u64>,
 }
 
 impl FaultPlan {
@@ -65,12 +68,27 @@ impl FaultPlan {
             .into_iter()
             .filter_map(|(fault, one_in)| Some((fault, one_in?)))
             .collect();
-        if kinds.iter().any(|&(_, one_in)| one_in == 0) {
+        if kinds.iter().any(|&(_, one_in)| one_in == 0) || options.wrong_one_in == Some(0) {
             return Err("one in 0 cannot be");
         }
         Ok(Self {
             seed: options.seed,
             kinds,
+            wrong_one_in: options.wrong_one_in,
+        })
+    }
+
+    /// Whether some answers are wrong.
+    pub(super) const fn answers_wrong(&self) -> bool {
+        self.wrong_one_in.is_some()
+    }
+
+    /// Whether the answer with this number is wrong: in every `one_in` consecutive answers, one at
+    /// a seeded position.
+    pub(super) fn is_wrong(&self, number: u64) -> bool {
+        self.wrong_one_in.is_some_and(|one_in| {
+            let group = number / one_in;
+            group < MAX_FAULTS as u64 && number % one_in == hash(self.seed, WRONG, group) % one_in
         })
     }
 
@@ -98,6 +116,9 @@ impl FaultPlan {
         hits
     }
 }
+
+/// Stands for wrong answers among the kinds of faults that hit samples.
+const WRONG: u64 = 4;
 
 /// Hashes three numbers to one, evenly distributed (splitmix64's finisher over a Weyl sequence).
 fn hash(seed: u64, kind: u64, group: u64) -> u64 {
@@ -218,6 +239,26 @@ mod tests {
             first += len;
         }
         assert_eq!(cut, whole);
+    }
+
+    #[test]
+    fn one_answer_in_a_hundred_is_wrong_at_a_seeded_place() {
+        let plan = FaultPlan::new(&ThrottleOptions {
+            wrong_one_in: Some(100),
+            ..ThrottleOptions::default()
+        })
+        .unwrap();
+        assert!(plan.answers_wrong() && !plan.has_faults());
+        let wrong: Vec<u64> = (0..10_000).filter(|number| plan.is_wrong(*number)).collect();
+        let groups: Vec<u64> = wrong.iter().map(|number| number / 100).collect();
+        assert_eq!(groups, (0..100).collect::<Vec<_>>());
+        let places: BTreeSet<_> = wrong.iter().map(|number| number % 100).collect();
+        assert!(places.len() > 50, "not periodic");
+        let none = FaultPlan::new(&ThrottleOptions {
+            wrong_one_in: Some(0),
+            ..ThrottleOptions::default()
+        });
+        assert!(none.is_err());
     }
 
     #[test]

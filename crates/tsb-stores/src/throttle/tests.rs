@@ -282,3 +282,33 @@ fn a_stall_holds_writes_and_flushes_but_no_reads() {
     store.flush(Scope::All, Durability::Volatile).unwrap();
     assert_eq!(clock.now(), 21 * second);
 }
+
+#[test]
+fn a_wrong_answer_differs_in_one_row_and_is_listed() {
+    let options = ThrottleOptions {
+        wrong_one_in: Some(5),
+        seed: 3,
+        ..ThrottleOptions::default()
+    };
+    let (store, _) = over(ring(), options);
+    assert_eq!(fill(&store, 100).0, 2_000);
+    // Answers without rows are not counted: nothing in them can be wrong.
+    let none = TimeRange {
+        start: Timestamp::from_secs(1_000),
+        end: TimeRange::ALL.end,
+    };
+    assert!(store.samples(SeriesId(0), none).unwrap().is_empty());
+    let differing = read_back(&store)
+        .into_iter()
+        .filter(|&(id, at, value)| value != expected(id, at));
+    let differing: Vec<_> = differing.map(|(id, at, _)| (id, at)).collect();
+    let wrong = store.faults().wrong;
+    let named: Vec<_> = wrong.iter().map(|sample| (sample.series, sample.at)).collect();
+    assert_eq!(differing, named);
+    assert_eq!(named.len(), 20 / 5);
+    assert!(
+        wrong
+            .iter()
+            .all(|sample| sample.value == expected(sample.series, sample.at))
+    );
+}
