@@ -312,7 +312,7 @@ pub struct ReportArgs {
     pub html: Option<PathBuf>,
     /// Also write CSV tables into this directory; without it, none
     ///
-    /// intervals.csv, processes.csv, latency-cells.csv and latency-quantiles.csv.
+    /// intervals.csv, processes.csv, latency-cells.csv, latency-quantiles.csv and queries.csv.
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
     /// How to print the result on stdout

@@ -111,6 +111,7 @@ fn send(
         totals: Arc::clone(&totals),
         rejects: Arc::clone(&rejects),
         window: None,
+        written: None,
         listening: &watch,
         start_relay: None,
         sockets: &controls.sockets,

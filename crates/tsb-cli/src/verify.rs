@@ -26,9 +26,9 @@ use crate::plan::Plan;
 use crate::{query, reports, say};
 use run_facts::RunFacts;
 use show::print;
-use tsb_run::audit::{Audit, NewestAnswers, Scope};
+use tsb_run::audit::{Audit, History, NewestAnswers, Scope};
 use tsb_run::damage::ReportedDamage;
-use tsb_run::run::{issued_ticks, read_back, settle};
+use tsb_run::run::{history, issued_ticks, read_back, settle};
 use tsb_run::{journal, units};
 
 /// Runs the command.
@@ -161,10 +161,12 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
         mut told,
     } = opened;
     let facts = RunFacts::of(run, plan.transport.is_wire());
-    let mut audit = read(run, &*store, &workload, &facts, facts.unnamed_in_all())?;
+    let history = history(&plan, &workload, Timestamp(run.started_at_ns))?;
+    let read = |unnamed| read(run, &*store, &workload, &history, &facts, unnamed);
+    let mut audit = read(facts.unnamed_in_all())?;
     if facts.is_open_to_doubt(&audit) {
         // A row of a consolidating store may differ because of any of them.
-        audit = read(run, &*store, &workload, &facts, audit.sent)?;
+        audit = read(audit.sent)?;
     }
     let mut ledger = facts.before();
     settle(&facts.expected_absent(), &audit, &mut ledger);
@@ -232,6 +234,7 @@ fn read(
     run: &Run,
     store: &dyn Store,
     workload: &Workload,
+    history: &History,
     facts: &RunFacts<'_>,
     unnamed: u64,
 ) -> Result<Audit, Failure> {
@@ -242,6 +245,7 @@ fn read(
         store,
         workload,
         base: Timestamp(run.started_at_ns),
+        history,
         ticks: &ticks,
         rejected: &facts.rejected(),
         unsent: &facts.operations(ExceptionKind::Shed),

@@ -28,7 +28,15 @@ fn plan(arguments: &[&str]) -> Value {
 }
 
 /// A command line with something that does nothing, and the words that name it.
-const IDLE: [(&[&str], &[&str]); 33] = [
+const IDLE: [(&[&str], &[&str]); 35] = [
+    (
+        &["run", "--query-workers", "2"],
+        &["--query-workers", "nothing is queried"],
+    ),
+    (
+        &["emit", "--to", "tsb+tcp://127.0.0.1:1", "--queries", "q1@1/s"],
+        &["--queries"],
+    ),
     (
         &["run", "--transport", "inproc", "--protocol", "graphite"],
         &["--protocol", "no wire"],

@@ -11,12 +11,14 @@ pub mod examination;
 mod exceptions;
 pub mod experiment;
 pub mod listing;
+mod queries;
 mod rate;
 mod recording;
 mod size;
 mod verification;
 mod written;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,7 @@ use crate::verdict::Verdict;
 
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
+pub use queries::{PreloadReport, QueryLatency, WrongAnswer};
 pub use rate::{Peak, Rate};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
@@ -105,6 +108,12 @@ pub struct Run {
     pub ledger: LedgerReport,
     /// Response, delivery, service and lag.
     pub latency: Latency,
+    /// What was written before the clock started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preload: Option<PreloadReport>,
+    /// Queries that were asked meanwhile, by the name of their stream.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub query_latency: BTreeMap<String, QueryLatency>,
     /// Age of the newest visible sample, over all series and all sampled moments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staleness: Option<StalenessSummary>,
@@ -163,6 +172,8 @@ impl Run {
             rate,
             ledger,
             latency,
+            preload: None,
+            query_latency: BTreeMap::new(),
             staleness: None,
             cost: Cost::default(),
             size: None,
@@ -267,8 +278,8 @@ pub struct LedgerReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated: Vec<String>,
     /// Samples rejected, by reason.
-    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub rejected_by_reason: std::collections::BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rejected_by_reason: BTreeMap<String, u64>,
     /// Upper bound of the samples that the store lost, if above `lost`: samples that never reached
     /// it cannot be identified, and some may be counted as superseded or expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -520,8 +531,8 @@ pub struct ListenerReport {
     /// Bytes received.
     pub bytes: u64,
     /// Malformed records by kind.
-    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub malformed_by_kind: std::collections::BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub malformed_by_kind: BTreeMap<String, u64>,
     /// Receive buffer size that the kernel granted, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer_bytes: Option<u64>,

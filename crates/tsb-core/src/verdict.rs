@@ -5,6 +5,7 @@
 //! measured figure for each of them, whether it was crossed or not.
 
 mod measured;
+mod queries;
 mod rules;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use measured::{Bound, Measured, beside};
+pub use queries::QueryEvidence;
 
 use crate::resource::Noise;
 
@@ -182,6 +184,8 @@ pub struct Evidence {
     pub interval_ns: Option<u64>,
     /// How much the machine was disturbed, if that was measured.
     pub noise: Option<Noise>,
+    /// Streams of queries that were asked meanwhile.
+    pub queries: Vec<QueryEvidence>,
 }
 
 #[cfg(test)]

@@ -299,6 +299,11 @@ impl Workload {
         base + self.stamp_phases[group].saturating_add((tick as i64).saturating_mul(interval_ns))
     }
 
+    /// Most ticks by which a sample is sent after its own tick: 0 without disorder.
+    pub fn late_ticks_max(&self) -> u64 {
+        self.disorder.reach()
+    }
+
     /// A generator for some groups: one per worker. `base` is the timestamp of tick 0 at phase 0;
     /// use a multiple of the resolution.
     pub fn generator(&self, groups: Range<usize>, base: Timestamp) -> Generator<'_> {

@@ -8,6 +8,7 @@
 mod auditor;
 mod compare;
 mod consolidate;
+mod history;
 mod newest;
 
 use std::collections::HashMap;
@@ -17,13 +18,15 @@ use std::sync::{Mutex, PoisonError};
 
 use tsb_core::ledger::{FindingKind, Findings, LedgerFinding};
 use tsb_core::time::thread_cpu_ns;
-use tsb_core::workload::Workload;
+use tsb_core::workload::{Replay, Workload};
 use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::{Exactness, Store};
 
 use auditor::Auditor;
 
+pub(crate) use compare::supersede;
 pub use compare::{Columns, Difference, Rules, Tally, compare};
+pub use history::History;
 pub use newest::{NewestAnswers, Wrong, WrongAnswers};
 
 /// The first this many differences are listed by name; further ones are only counted.
@@ -38,6 +41,8 @@ pub struct Scope<'a> {
     pub workload: &'a Workload,
     /// The timestamp of tick 0 at phase 0.
     pub base: Timestamp,
+    /// What was written before the run.
+    pub history: &'a History,
     /// The ticks of each group whose operations were handed to the target.
     pub ticks: &'a [Range<u64>],
     /// Samples that were rejected, by name; a sample rejected n times is listed n times.
@@ -137,34 +142,80 @@ fn finding(series: SeriesId, difference: Difference) -> LedgerFinding {
 
 /// The samples that are known by name, by kind.
 #[derive(Debug, Default)]
-struct NamedSamples {
+pub(crate) struct NamedSamples {
     /// Per series: how often each timestamp was rejected.
-    rejected: HashMap<SeriesId, HashMap<Timestamp, u32>>,
+    pub(crate) rejected: HashMap<SeriesId, HashMap<Timestamp, u32>>,
     /// Per group: the ticks that were never sent.
-    unsent: HashMap<u32, Vec<Range<u64>>>,
+    pub(crate) unsent: TicksByGroup,
     /// Per group: the ticks that were never answered.
-    unanswered: HashMap<u32, Vec<Range<u64>>>,
+    unanswered: TicksByGroup,
     /// Per group: the ticks whose samples may not all have arrived.
-    in_doubt: HashMap<u32, Vec<Range<u64>>>,
+    pub(crate) in_doubt: TicksByGroup,
+}
+
+/// Ranges of ticks by the group that they belong to.
+#[derive(Debug, Default)]
+pub(crate) struct TicksByGroup(HashMap<u32, Vec<Range<u64>>>);
+
+impl TicksByGroup {
+    fn of(list: &[(u32, Range<u64>)]) -> Self {
+        let mut by_group: HashMap<u32, Vec<Range<u64>>> = HashMap::new();
+        for (group, ticks) in list {
+            by_group.entry(*group).or_default().push(ticks.clone());
+        }
+        Self(by_group)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Counts the samples of a series in these ticks, by timestamp.
+    pub(crate) fn samples_of(
+        &self,
+        id: SeriesId,
+        workload: &Workload,
+        replay: &mut Replay<'_>,
+    ) -> Option<HashMap<Timestamp, u32>> {
+        let group = workload.group_of(id)?;
+        let ticks = self.0.get(&(group as u32))?;
+        let mut samples: HashMap<Timestamp, u32> = HashMap::new();
+        for ticks in ticks {
+            let mut columns = Columns::default();
+            replay.series(id, ticks.clone(), &mut |chunk| columns.extend(chunk));
+            for at in columns.times {
+                *samples.entry(at).or_default() += 1;
+            }
+        }
+        Some(samples)
+    }
 }
 
 impl NamedSamples {
     fn of(scope: &Scope<'_>) -> Self {
-        let mut named = Self::default();
-        for &(series, at) in scope.rejected {
-            *named.rejected.entry(series).or_default().entry(at).or_default() += 1;
+        Self {
+            unanswered: TicksByGroup::of(scope.unanswered),
+            ..Self::new(scope.rejected, scope.unsent, scope.in_doubt)
         }
-        let kinds = [
-            (scope.unsent, &mut named.unsent),
-            (scope.unanswered, &mut named.unanswered),
-            (scope.in_doubt, &mut named.in_doubt),
-        ];
-        for (list, by_group) in kinds {
-            for (group, ticks) in list {
-                by_group.entry(*group).or_default().push(ticks.clone());
-            }
+    }
+
+    /// Samples that were rejected, and ticks of groups that were never sent or may not have
+    /// arrived.
+    pub(crate) fn new(
+        rejected: &[(SeriesId, Timestamp)],
+        unsent: &[(u32, Range<u64>)],
+        in_doubt: &[(u32, Range<u64>)],
+    ) -> Self {
+        let mut by_series: HashMap<SeriesId, HashMap<Timestamp, u32>> = HashMap::new();
+        for &(series, at) in rejected {
+            *by_series.entry(series).or_default().entry(at).or_default() += 1;
         }
-        named
+        Self {
+            rejected: by_series,
+            unsent: TicksByGroup::of(unsent),
+            unanswered: TicksByGroup::default(),
+            in_doubt: TicksByGroup::of(in_doubt),
+        }
     }
 }
 

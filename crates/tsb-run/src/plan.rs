@@ -4,6 +4,7 @@
 //! [`Plan::complete`]. It is stored in the report, so that a run can be repeated from its
 //! report, and it holds no secret.
 
+mod queries;
 mod transport;
 
 use crate::spec::Spec;
@@ -13,6 +14,7 @@ use tsb_core::time::SECOND_NS;
 use tsb_core::wire::Protocol;
 use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
 
+pub use queries::{InvalidQueryStream, QueryKind, QueryRate, QueryShape, QueryStream};
 pub use transport::{Transport, WirePlan};
 
 use crate::error::Error;
@@ -53,8 +55,17 @@ pub struct Plan {
     /// How much fleet time to send, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_time_ns: Option<u64>,
+    /// How much fleet time is written before the clock starts, in nanoseconds; whole seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preload_ns: Option<u64>,
     /// Emitting threads, from 1 to 1024.
     pub workers: usize,
+    /// What is asked of the store while it is written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queries: Vec<QueryStream>,
+    /// Threads of each stream of queries, from 1 to 64.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub query_workers: usize,
     /// Whether everything is read back and compared.
     pub verify: bool,
     /// Whether the generator's own ceiling is measured first.
@@ -78,6 +89,15 @@ pub enum AskedRate {
     Max,
 }
 
+const fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_one(count: &usize) -> bool {
+    *count == 1
+}
+
 impl Default for Plan {
     /// Ten seconds of 54,000 samples/s of the kstat fleet over loopback TCP into memory.
     fn default() -> Self {
@@ -96,7 +116,10 @@ impl Default for Plan {
             schedule: None,
             duration_ns: None,
             fleet_time_ns: None,
+            preload_ns: None,
             workers: 1,
+            queries: Vec::new(),
+            query_workers: 1,
             verify: true,
             calibrate: true,
             report_interval_ns: SECOND_NS,
@@ -123,7 +146,7 @@ impl Plan {
             self.workload.resolution_ns = self.workload.resolution_ns.max(resolution);
         }
         self.workload.tick_parts = self.workers;
-        let horizon_ns = self.fleet_span_ns();
+        let horizon_ns = self.fleet_span_ns().max(self.preload_ns.unwrap_or(0));
         if let Some(churn) = &mut self.workload.churn {
             churn.horizon_ns = horizon_ns;
         }
@@ -153,11 +176,19 @@ impl Plan {
             return Err(Error::plan("cannot run with this many workers").because_of("--workers is from 1 to 1024"));
         }
         self.wire.check()?;
+        queries::check(&self.queries, self.query_workers)?;
         if self.report_interval_ns < 1_000_000 {
             return Err(Error::plan("cannot report that often").because_of("--report-interval is at least 1ms"));
         }
         if self.duration_ns == Some(0) || self.fleet_time_ns == Some(0) {
             return Err(Error::plan("cannot run for no time at all").hint("give --duration 10s"));
+        }
+        if self
+            .preload_ns
+            .is_some_and(|ns| ns == 0 || ns % SECOND_NS != 0 || ns > FLEET_SPAN_MAX_NS / 4)
+        {
+            return Err(Error::plan("cannot write this much history")
+                .because_of("--preload is in whole seconds, from one second to 50 years"));
         }
         if self.schedule.is_some() && self.rate != AskedRate::Natural {
             return Err(Error::plan("cannot follow both --rate and --schedule")

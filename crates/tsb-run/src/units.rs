@@ -100,6 +100,23 @@ pub fn scaled(value: f64) -> String {
     format!("{scaled:.digits$}{suffix}")
 }
 
+/// Formats a duration in the largest unit that is exact, as [`parse_duration`] reads it: `90s`,
+/// `1h`, `1500ms`.
+pub fn exact_duration(ns: u64) -> String {
+    const UNITS: [(u64, &str); 6] = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let exact = UNITS
+        .into_iter()
+        .find(|(unit_ns, _)| ns > 0 && ns.is_multiple_of(*unit_ns));
+    exact.map_or("0s".to_owned(), |(unit_ns, name)| format!("{}{name}", ns / unit_ns))
+}
+
 /// Formats nanoseconds to three digits: `1.23 us`, `45.6 ms`.
 pub fn nanos(value: u64) -> String {
     let value = value as f64;

@@ -30,6 +30,8 @@ const CONSOLIDATE: &str = "crates/tsb-run/src/audit/consolidate.rs";
 const NEWEST: &str = "crates/tsb-run/src/audit/newest.rs";
 const AUDITOR: &str = "crates/tsb-run/src/audit/auditor.rs";
 const SETTLE: &str = "crates/tsb-run/src/run/ledger/settle.rs";
+const KNOWN: &str = "crates/tsb-run/src/run/queries/known.rs";
+const CHECK: &str = "crates/tsb-run/src/run/queries/check.rs";
 
 /// A break in `tsb-core`, noticed by its unit tests.
 const fn core(what: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Mutation {
@@ -359,5 +361,29 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         SETTLE,
         "let left = missing.saturating_sub(nameless);",
         "let left = *missing;",
+    ),
+    run(
+        "a query asks for samples that are still on their way",
+        KNOWN,
+        "        reached + -self.slack_ns + -late_ns\n",
+        "        reached + self.slack_ns + late_ns\n",
+    ),
+    run(
+        "the newest sample may be older than one that is known",
+        CHECK,
+        "known.filter(|(known, _)| at < *known)",
+        "known.filter(|(known, _)| at < *known && false)",
+    ),
+    run(
+        "a refused sample makes a right answer wrong",
+        CHECK,
+        "            self.sent.remove(rejected.clone());\n",
+        "",
+    ),
+    run(
+        "a step of which samples have expired is compared",
+        CHECK,
+        "map(|at| *at >= asked.kept_from)",
+        "map(|at| *at >= asked.kept_from || true)",
     ),
 ];

@@ -232,6 +232,32 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
     pub workers: Option<u64>,
 
+    /// Write this much history before the clock starts, such as 1d [default: none]
+    ///
+    /// In whole seconds of the fleet's time, up to the first timestamp of the run, in this process,
+    /// as fast as the store takes it. The ledger counts it and it is read back; rates, times and CPU
+    /// leave it out. For --queries that ask for an hour or a day.
+    #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Queries")]
+    pub preload: Option<String>,
+    /// Query the store while it is written, such as 'q1@10/s,q2@1/s,last@100/s'
+    ///
+    /// Streams of KIND@RATE, separated by commas; each asks on a schedule of its own, and each
+    /// answer is checked. `last`: the newest sample of a series. `q1`: the maximum of each minute of
+    /// an hour of one series. `q2`: the maximum of each hour of a day of seven series. `range`: the
+    /// raw samples of five minutes of one series. `downsample`: the average of each minute of an hour
+    /// of one series. `single-groupby`: q1 of eight series. `double-groupby`: the average of each
+    /// hour of 12 hours of ten series. `lastpoint`: the newest samples of ten series. Parameters
+    /// differ from these with `q1(series=3,span=2h,step=30s,by=min)`, and a stream is called otherwise
+    /// with NAME=KIND@RATE. A rate is `10/s`, `30/m`, `2/h`, or `max` for a closed loop. Without it,
+    /// nothing is queried before the run is over.
+    #[arg(long, value_name = "STREAMS", help_heading = "Queries")]
+    pub queries: Option<String>,
+    /// Threads of each stream of --queries [default: 1]
+    ///
+    /// From 1 to 64; they take turns. More where one query takes longer than the time to the next.
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Queries")]
+    pub query_workers: Option<u64>,
+
     /// Datagram sockets over all emitting threads [default: 1]
     ///
     /// From 1 to 1024. For udp and unixgram; DalmatinerDB's published benchmark used 30.

@@ -5,6 +5,7 @@ use tsb_core::workload::{BatchMode, FleetSpec, IntervalShare, Jitter, Phase};
 use super::{AskedRate, PLAN_VERSION, Plan, Transport, churn};
 use crate::args::RunOptions;
 use crate::failure::Failure;
+use tsb_run::plan::QueryStream;
 use tsb_run::units;
 
 /// The failure of a flag whose value cannot be parsed.
@@ -77,6 +78,7 @@ impl Apply for Plan {
         apply_fleet(self, options)?;
         apply_disorder(self, options)?;
         apply_schedule(self, options)?;
+        apply_queries(self, options)?;
         apply_result(self, options)
     }
 }
@@ -231,6 +233,21 @@ fn apply_schedule(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> 
         plan.workers = workers as usize;
     }
     Ok(())
+}
+
+fn apply_queries(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    read("preload", options.preload.as_ref(), units::parse_duration, |ns| {
+        plan.preload_ns = Some(ns);
+    })?;
+    if let Some(workers) = options.query_workers {
+        plan.query_workers = workers as usize;
+    }
+    read(
+        "queries",
+        options.queries.as_ref(),
+        |text| QueryStream::parse_list(text).map_err(|error| error.to_string()),
+        |streams| plan.queries = streams,
+    )
 }
 
 fn apply_result(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {

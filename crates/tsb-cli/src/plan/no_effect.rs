@@ -55,6 +55,11 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     let two_fleets = options.fleet_file.is_some() && options.workload.as_ref().is_some_and(|name| name != "kstat");
     let fleet = ("--workload", two_fleets, "--fleet-file describes the fleet");
     refuse(&[fleet], "leave one of them out")?;
+    let unused = options.query_workers.is_some() && plan.queries.is_empty();
+    refuse(
+        &[("--query-workers", unused, "nothing is queried")],
+        "give --queries 'q1@10/s'",
+    )?;
     check_processes(options)
 }
 
@@ -98,6 +103,9 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
     let no_store = "tsb emit sends to a server, and neither opens a store nor reads one back";
     let of_a_store = [
         ("--store", !options.store.is_empty(), no_store),
+        ("--preload", options.preload.is_some(), no_store),
+        ("--queries", options.queries.is_some(), no_store),
+        ("--query-workers", options.query_workers.is_some(), no_store),
         ("--no-verify", options.no_verify.is_some(), no_store),
         ("--store-timeout", args.run.store_timeout.is_some(), no_store),
         (

@@ -16,7 +16,7 @@ pub fn report(report: &Report) -> String {
 }
 
 /// All tables of a report: file name and contents.
-pub fn tables(report: &Report) -> [(&'static str, String); 4] {
+pub fn tables(report: &Report) -> [(&'static str, String); 5] {
     [
         ("intervals.csv", self::report(report)),
         (
@@ -34,6 +34,14 @@ pub fn tables(report: &Report) -> [(&'static str, String); 4] {
         (
             "latency-quantiles.csv",
             table(report, "run,store,time,quantile,value_ns", quantiles),
+        ),
+        (
+            "queries.csv",
+            table(
+                report,
+                "run,store,stream,query,asked_per_second,held_per_second,count,answers,wrong,rows,p50_ns,p90_ns,p99_ns,p999_ns,max_ns",
+                queries,
+            ),
         ),
     ]
 }
@@ -118,5 +126,29 @@ fn quantiles(start: &str, run: &Run, out: &mut String) {
         for (quantile, value) in &curve.0 {
             let _ = writeln!(out, "{start},{time},{quantile},{value}");
         }
+    }
+}
+
+fn queries(start: &str, run: &Run, out: &mut String) {
+    for (name, stream) in &run.query_latency {
+        let _ = writeln!(
+            out,
+            "{start},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            foreign::quoted_cell(name),
+            foreign::quoted_cell(&stream.query),
+            stream
+                .asked_per_second
+                .map_or(String::new(), |asked| format!("{asked:.3}")),
+            format_args!("{:.3}", stream.held_per_second),
+            stream.count,
+            stream.answers,
+            stream.wrong,
+            stream.rows,
+            show(stream.p50_ns),
+            show(stream.p90_ns),
+            show(stream.p99_ns),
+            show(stream.p999_ns),
+            show(stream.max_ns),
+        );
     }
 }

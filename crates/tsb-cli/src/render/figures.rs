@@ -191,6 +191,12 @@ pub const COST: &[Figure] = &[
         "The store's answers to how new its newest samples are, ten times per second.",
     ),
     figure(
+        "CPU, queries",
+        "/cost/queries_cpu_ns_per_sample",
+        Unit::NanosEach,
+        "Threads that ask queries beside the writes: the store's part in them, choosing, waiting, and checking the answers.",
+    ),
+    figure(
         "CPU, waiting",
         "/cost/pacing_cpu_ns_per_sample",
         Unit::NanosEach,

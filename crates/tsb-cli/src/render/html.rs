@@ -10,6 +10,7 @@ mod ledger;
 mod machine;
 mod markup;
 mod plots;
+mod queries;
 mod side_by_side;
 mod size;
 mod verdict;
@@ -70,6 +71,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     verdict::section(&shown, &mut page);
     plots::rate_and_staleness(&shown, &mut page);
     latency::section(&shown, &mut page);
+    queries::section(&shown, &mut page);
     plots::heat_map(&shown, &mut page);
     plots::resources(&shown, &mut page);
     ledger::section(&shown, &mut page);

@@ -7,6 +7,7 @@ use tsb_core::report::{Report, Run};
 
 use super::lines::Lines;
 use super::names::{letter, path};
+use super::queries;
 use super::times;
 use super::verdict_basis;
 use tsb_run::foreign;
@@ -28,6 +29,7 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     head(run, letter, lines);
     rates(run, lines);
     latencies(run, lines);
+    queries::table(run, lines);
     costs(run, lines);
     ledger(run, lines);
     notes(run, lines);
@@ -283,6 +285,7 @@ fn cpu(run: &Run, lines: &mut Lines) {
         ("threads of the store", cost.store_threads_cpu_ns_per_sample),
         ("flush", cost.store_flush_cpu_ns_per_sample),
         ("staleness queries", cost.store_newest_cpu_ns_per_sample),
+        ("queries", cost.queries_cpu_ns_per_sample),
         ("waiting", cost.pacing_cpu_ns_per_sample),
         ("watching", cost.watching_cpu_ns_per_sample),
     ];

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::query;
 use tsb_run::audit::{Audit, NewestAnswers, Scope};
 use tsb_run::journal::{Claim, Contents, Section};
-use tsb_run::run::{ExpectedAbsent, settle, timetable};
+use tsb_run::run::{ExpectedAbsent, history, settle, timetable};
 use tsb_run::units;
 
 /// Upper bound, per series, of the ticks after the last record that are looked for in a store.
@@ -132,11 +132,13 @@ impl<'a> Claims<'a> {
         // Over a wire that delivers everything, what did not come is behind what was cut off.
         let nameless = self.section.reached.levels.iter().map(|claim| claim.nameless).max();
         let unnamed = nameless.filter(|_| opened.plan.transport.may_lose());
+        let base = Timestamp(self.section.header.base_ns);
         let scope = Scope {
             cpu_ns: &AtomicU64::new(0),
             store: &*opened.store,
             workload: &opened.workload,
-            base: Timestamp(self.section.header.base_ns),
+            base,
+            history: &history(&opened.plan, &opened.workload, base)?,
             ticks: &ticks,
             rejected: &self.rejected,
             unsent: &[],

@@ -31,6 +31,10 @@ pub struct Cost {
     /// The store's `newest`, called to measure the staleness of every series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_newest_cpu_ns_per_sample: Option<f64>,
+    /// Threads that asked queries: choosing, waiting, the store's answers, and checking them; only
+    /// with queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries_cpu_ns_per_sample: Option<f64>,
     /// Sampling staleness and resources, reading clocks, starting and ending threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watching_cpu_ns_per_sample: Option<f64>,

@@ -7,7 +7,7 @@ use super::{
 
 /// The reasons and figures found so far.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     reasons: Vec<(Status, String)>,
     measured: Vec<Measured>,
 }
@@ -19,7 +19,7 @@ impl Findings {
 
     /// Records a figure, and a reason if its limit is crossed. `{figure}` in `words` is replaced
     /// by the figure.
-    fn weigh(&mut self, measured: Measured, words: &str) {
+    pub(super) fn weigh(&mut self, measured: Measured, words: &str) {
         if measured.is_crossed() {
             self.add(measured.status, words.replace("{figure}", &measured.figure()));
         }
@@ -28,7 +28,7 @@ impl Findings {
 }
 
 /// A share of a whole; `None` if the whole is 0.
-fn share(part: u64, whole: u64) -> Option<f64> {
+pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
@@ -42,6 +42,7 @@ impl Evidence {
             Self::generator_limited,
             Self::transport_limited,
             Self::store_limited,
+            Self::queries,
             Self::noisy,
         ] {
             rule(self, &mut findings);
@@ -301,8 +302,9 @@ impl Evidence {
         let perhaps = self.perhaps_lost_in_words();
         let perhaps = perhaps.map_or(String::new(), |words| format!("; {words}"));
         format!(
-            "the ledger balances, {} samples verified{held}{ceiling}{perhaps}",
-            self.verified
+            "the ledger balances, {} samples verified{held}{ceiling}{}{perhaps}",
+            self.verified,
+            self.right_answers()
         )
     }
 }

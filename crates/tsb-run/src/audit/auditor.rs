@@ -2,7 +2,7 @@
 //! store, and compares the two.
 
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tsb_core::workload::Replay;
@@ -12,7 +12,7 @@ use tsb_stores::{ArchiveRule, Consolidated, Exactness, OnConflict, Query, Resamp
 use super::compare::{Columns, Difference, Rules, compare};
 use super::consolidate::{self, ArchiveRows, StoreAnswer, UncertainSamples};
 use super::newest::Wrong;
-use super::{Audit, NamedSamples, Scope};
+use super::{Audit, NamedSamples, Scope, TicksByGroup};
 
 /// Number of series that an auditor claims at a time.
 const STRIDE: usize = 64;
@@ -35,6 +35,7 @@ pub(super) struct Auditor<'a> {
     named: &'a NamedSamples,
     next: &'a AtomicUsize,
     replay: Replay<'a>,
+    before: Replay<'a>,
     sent: Columns,
     found: Columns,
     audit: Audit,
@@ -48,6 +49,7 @@ impl<'a> Auditor<'a> {
             named,
             next,
             replay: scope.workload.replay(scope.base),
+            before: scope.workload.replay(scope.history.base()),
             sent: Columns::default(),
             found: Columns::default(),
             audit: Audit::default(),
@@ -101,8 +103,11 @@ impl<'a> Auditor<'a> {
     fn send(&mut self, id: SeriesId) {
         let workload = self.scope.workload;
         self.sent.clear();
-        let ticks = workload.group_of(id).and_then(|group| self.scope.ticks.get(group));
+        let group = workload.group_of(id);
+        let ticks = group.and_then(|group| self.scope.ticks.get(group));
         let sent = &mut self.sent;
+        let before = group.map_or(0..0, |group| self.scope.history.ticks(group));
+        self.before.series(id, before, &mut |chunk| sent.extend(chunk));
         self.replay
             .series(id, ticks.cloned().unwrap_or(0..0), &mut |chunk| sent.extend(chunk));
         if let Some(unsent) = self.made_in(&self.named.unsent, id) {
@@ -180,19 +185,8 @@ impl<'a> Auditor<'a> {
     }
 
     /// Counts the samples of a series in the given ticks, by timestamp.
-    fn made_in(&mut self, ticks: &HashMap<u32, Vec<Range<u64>>>, id: SeriesId) -> Option<HashMap<Timestamp, u32>> {
-        let group = self.scope.workload.group_of(id)?;
-        let ticks = ticks.get(&(group as u32))?;
-        let mut made: HashMap<Timestamp, u32> = HashMap::new();
-        for ticks in ticks {
-            let mut columns = Columns::default();
-            self.replay
-                .series(id, ticks.clone(), &mut |chunk| columns.extend(chunk));
-            for at in columns.times {
-                *made.entry(at).or_default() += 1;
-            }
-        }
-        Some(made)
+    fn made_in(&mut self, ticks: &TicksByGroup, id: SeriesId) -> Option<HashMap<Timestamp, u32>> {
+        ticks.samples_of(id, self.scope.workload, &mut self.replay)
     }
 
     fn ask(&self, ids: &[SeriesId]) -> tsb_stores::Result<StatedNewest> {

@@ -175,7 +175,8 @@ impl Rules {
         }
     }
 
-    fn is_same(&self, sent: f64, found: f64) -> bool {
+    /// Whether a value equals the one that was sent, as exactly as the store keeps it.
+    pub(crate) fn is_same(&self, sent: f64, found: f64) -> bool {
         match self.exactness {
             Exactness::Float32 => (sent as f32).to_bits() == (found as f32).to_bits(),
             Exactness::Decimals(n) => (sent - found).abs() <= 0.5 * 10f64.powi(-i32::from(n)) * (1.0 + 1e-9),
@@ -190,16 +191,25 @@ impl Rules {
 /// and calls `note` for every difference. Afterwards `sent` is in time order, and holds one
 /// sample per timestamp or slot where the store keeps only one.
 pub fn compare(sent: &mut Columns, found: &Columns, rules: &Rules, note: &mut dyn FnMut(Difference)) -> Tally {
-    let mut tally = Tally::default();
+    let mut tally = Tally {
+        superseded: supersede(sent, rules),
+        ..Tally::default()
+    };
+    merge(sent, found, rules, &mut tally, note);
+    tally
+}
+
+/// Puts samples in sending order into time order, with one sample per timestamp or slot where the
+/// store keeps only one. Returns how many were replaced.
+pub(crate) fn supersede(sent: &mut Columns, rules: &Rules) -> u64 {
     let slot_ns = match rules.exactness {
         Exactness::OnePerSlot(slot_ns) => Some(slot_ns.max(1)),
         _ => None,
     };
-    if slot_ns.is_some() || !sent.is_increasing() {
-        tally.superseded = settle(sent, slot_ns.unwrap_or(1), rules.duplicate == OnConflict::KeptBoth);
+    if slot_ns.is_none() && sent.is_increasing() {
+        return 0;
     }
-    merge(sent, found, rules, &mut tally, note);
-    tally
+    settle(sent, slot_ns.unwrap_or(1), rules.duplicate == OnConflict::KeptBoth)
 }
 
 /// Sorts by time and keeps the last sample sent in each slot. Returns how many were replaced.

@@ -88,6 +88,11 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     run.plan = serde_json::to_value(&context.plan).unwrap_or_default();
     run.seed = context.plan.workload.seed;
     run.fingerprint = fingerprint(context);
+    run.preload = performed.preloaded.map(|preloaded| preloaded.report());
+    let streams = performed.queries.iter();
+    run.query_latency = streams
+        .map(|stream| (stream.name.clone(), stream.latency.clone()))
+        .collect();
     run.noise.clone_from(&performed.observed.noise);
     run.staleness = performed.observed.staleness.summary();
     run.cost = cost;
@@ -124,6 +129,7 @@ pub(super) fn ledger_inputs<'a>(
         rejects: &performed.rejects,
         audit,
         heard: &performed.observed.heard,
+        preloaded: performed.preloaded,
         workload: &context.workload,
     }
 }
@@ -365,7 +371,9 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
         ));
     }
     notes.extend(recorded::notes(context));
+    notes.extend(parts.performed.preloaded.map(|preloaded| preloaded.note()));
     notes.extend(on_the_way(parts));
+    notes.extend(parts.performed.queries.iter().flat_map(|stream| stream.notes.clone()));
     notes.extend(recorded::repeats(&context.workload, &parts.performed.driven.issued));
     if parts.performed.driven.exceptions_dropped > 0 {
         notes.push(format!(

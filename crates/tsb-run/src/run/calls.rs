@@ -25,10 +25,11 @@ struct Inner {
     next: u64,
     open: Vec<(u64, &'static str)>,
     writers: Vec<(u64, Weak<WriterState>)>,
+    readers: Vec<(u64, Weak<WriterState>)>,
 }
 
-/// The state of one writer: even while it is idle, odd during a write. Aligned so that two
-/// writers never share a cache line.
+/// The state of one writer (or reader): even while it is idle, odd during a call. Aligned so that
+/// two of them never share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct WriterState(AtomicU64);
@@ -69,6 +70,16 @@ impl Calls {
         writing
     }
 
+    /// Registers a thread that queries the store again and again.
+    pub fn reader(&self) -> Arc<WriterState> {
+        let reading = Arc::default();
+        let mut inner = self.inner();
+        let id = inner.number();
+        inner.readers.retain(|(_, reader)| reader.strong_count() > 0);
+        inner.readers.push((id, Arc::downgrade(&reading)));
+        reading
+    }
+
     /// All calls that have not returned, writes first: other calls may wait for a lock that a
     /// write holds.
     pub fn open(&self) -> Vec<(CallId, &'static str)> {
@@ -77,12 +88,14 @@ impl Calls {
             let number = 0;
             (CallId { caller, number }, what)
         });
-        let writes = inner.writers.iter().filter_map(|(caller, writer)| {
-            let number = writer.upgrade()?.0.load(Ordering::Relaxed);
+        let inside = |(caller, state): &(u64, Weak<WriterState>), what| {
+            let number = state.upgrade()?.0.load(Ordering::Relaxed);
             let caller = *caller;
-            (number % 2 == 1).then_some((CallId { caller, number }, "write"))
-        });
-        writes.chain(others).collect()
+            (number % 2 == 1).then_some((CallId { caller, number }, what))
+        };
+        let writes = inner.writers.iter().filter_map(|writer| inside(writer, "write"));
+        let queries = inner.readers.iter().filter_map(|reader| inside(reader, "query"));
+        writes.chain(queries).chain(others).collect()
     }
 
     /// For each writer, in order of registration, whether it is in a write.
@@ -103,7 +116,7 @@ impl Inner {
 }
 
 impl WriterState {
-    /// Registers a write.
+    /// Registers a call.
     #[inline]
     pub fn begin(&self) -> WriteGuard<'_> {
         self.step();
@@ -170,6 +183,9 @@ mod tests {
         let _other = other.begin();
         assert_eq!(calls.open().len(), 2);
         drop(calls.writer());
+        let reader = calls.reader();
+        let _query = reader.begin();
+        assert_eq!(calls.open().len(), 3);
         assert_eq!(calls.writing(), [true, true], "a writer that has gone is not counted");
     }
 }

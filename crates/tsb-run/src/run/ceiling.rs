@@ -40,6 +40,7 @@ pub(super) fn measure(context: &RunContext, controls: &Controls) -> Result<Optio
         totals: Arc::clone(&totals),
         rejects,
         window: None,
+        written: None,
         listening: &Watch::default(),
         start_relay: None,
         sockets: &controls.sockets,

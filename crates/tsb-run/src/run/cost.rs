@@ -40,6 +40,8 @@ pub(super) struct CpuByPart {
     pub flush_ns: u64,
     /// Inside the store's `newest`, which staleness is computed from.
     pub newest_ns: u64,
+    /// Threads that ask queries; absent without queries.
+    pub queries_ns: Option<u64>,
     /// Measuring staleness and resources, reading clocks.
     pub watching_ns: u64,
     /// CPU time of the whole process in the same span.
@@ -58,6 +60,7 @@ impl CpuByPart {
             + self.threads_ns.unwrap_or(0)
             + self.flush_ns
             + self.newest_ns
+            + self.queries_ns.unwrap_or(0)
             + self.watching_ns
     }
 
@@ -77,6 +80,7 @@ impl CpuByPart {
         cost.store_threads_cpu_ns_per_sample = self.threads_ns.map(each);
         cost.store_flush_cpu_ns_per_sample = Some(each(self.flush_ns));
         cost.store_newest_cpu_ns_per_sample = Some(each(self.newest_ns));
+        cost.queries_cpu_ns_per_sample = self.queries_ns.map(each);
         cost.watching_cpu_ns_per_sample = Some(each(self.watching_ns));
         cost.parts_cpu_ns_per_sample = Some(each(self.parts_ns()));
         cost.process_cpu_ns_per_sample = Some(each(self.process_ns));
@@ -105,17 +109,25 @@ pub(super) struct ReportedCpu<'a> {
     pub monitor_ns: u64,
     /// The part of it inside the store.
     pub newest_ns: u64,
+    /// The threads that asked queries, if there were some.
+    pub queries_ns: Option<u64>,
     /// The part of the store's time that measuring waits for durability took.
     pub waits_ns: u64,
 }
 
 impl<'a> ReportedCpu<'a> {
     /// Collects what the threads reported.
-    pub(super) fn of(driven: &'a PassResult, observed: &Observed, window: Option<&LossWindow>) -> Self {
+    pub(super) fn of(
+        driven: &'a PassResult,
+        observed: &Observed,
+        window: Option<&LossWindow>,
+        queries_ns: Option<u64>,
+    ) -> Self {
         Self {
             driven,
             monitor_ns: observed.cpu_ns,
             newest_ns: observed.newest_ns.min(observed.cpu_ns),
+            queries_ns,
             waits_ns: window.map_or(0, LossWindow::spent_ns),
         }
     }
@@ -178,6 +190,7 @@ fn told_apart(known: ReportedCpu<'_>, here_ns: u64) -> CpuByPart {
         store_ns: inside_ns - waits_ns,
         uncertain_ns,
         newest_ns: known.newest_ns,
+        queries_ns: known.queries_ns,
         watching_ns: emit.measure_ns + ingest.measure_ns + known.monitor_ns - known.newest_ns + here_ns + waits_ns,
         ..CpuByPart::default()
     }
@@ -233,8 +246,9 @@ mod tests {
             threads_ns: Some(3_000),
             flush_ns: 40,
             newest_ns: 20,
+            queries_ns: Some(30),
             watching_ns: 40,
-            process_ns: 18_900,
+            process_ns: 18_930,
             audit_ns: Some(9_999),
         }
     }
@@ -242,7 +256,10 @@ mod tests {
     #[test]
     fn parts_add_up_and_the_audit_is_apart() {
         let spent = spent();
-        assert_eq!(spent.parts_ns(), 2_000 + 500 + 7_000 + 6_000 + 3_000 + 40 + 20 + 40);
+        assert_eq!(
+            spent.parts_ns(),
+            2_000 + 500 + 7_000 + 6_000 + 3_000 + 40 + 20 + 30 + 40
+        );
         let cost = spent.of_each(1_000);
         let parts = [
             cost.generator_cpu_ns_per_sample,
@@ -252,11 +269,12 @@ mod tests {
             cost.store_threads_cpu_ns_per_sample,
             cost.store_flush_cpu_ns_per_sample,
             cost.store_newest_cpu_ns_per_sample,
+            cost.queries_cpu_ns_per_sample,
             cost.watching_cpu_ns_per_sample,
         ];
         let sum: f64 = parts.iter().flatten().sum();
         assert!((sum - cost.parts_cpu_ns_per_sample.unwrap()).abs() < 1e-9);
-        assert_eq!(cost.process_cpu_ns_per_sample, Some(18.9));
+        assert_eq!(cost.process_cpu_ns_per_sample, Some(18.93));
         assert_eq!(cost.audit_cpu_ns_per_sample, Some(9.999));
     }
 
@@ -274,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_is_in_no_part_is_said_where_it_is_much() {
-        // 18,900 of which 18,600 are in parts.
+        // 18,930 of which 18,630 are in parts.
         assert_eq!(unexplained(&spent().of_each(1_000)), None);
         let without = |threads_ns| CpuByPart { threads_ns, ..spent() }.of_each(1_000);
         let said = unexplained(&without(None)).unwrap();

@@ -20,6 +20,8 @@ use super::guarded_store::{GuardedStore, caught, poisoned};
 use super::loss_window::LossWindow;
 use super::monitor::{Monitor, MonitorInputs, Observed};
 use super::path::{Pass, PassResult, accepted};
+use super::preload::{self, history};
+use super::queries::{self, AskedStream, JudgedStream, QueryStreams};
 use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
@@ -186,6 +188,10 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
         let _ = state.ceiling.set(ceiling);
     }
     asked::check(context, ceiling)?;
+    if let Some(preloaded) = preload::fill(context, raw, &**store, controls, (&state.totals.calls, &state.rejects))? {
+        let _ = state.preloaded.set(preloaded);
+        let _ = state.start.set((context.soon(), preloaded.base));
+    }
     controls.enter(Phase::Running);
     let (_, base) = *state.start.get_or_init(|| context.beginning());
     let performed = Arc::new(perform(started, raw, controls, state)?);
@@ -238,6 +244,7 @@ fn prepare<'a>(plan: &Plan, store: &Arc<GuardedStore>, state: &'a RunState) -> R
     let capabilities = store.capabilities();
     let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
     fit::check(&context.workload, &capabilities, &store.to_string())?;
+    queries::check_fit(plan, &context.workload, &capabilities, &store.to_string())?;
     if store.stats().samples > 0 {
         return Err(Error::plan(format!("cannot run into {store}"))
             .because_of(format!("it already holds {} samples", store.stats().samples))
@@ -284,20 +291,12 @@ fn perform(
     let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
     let (totals, rejects, watch) = (&state.totals, &state.rejects, &state.watch);
     let window = LossWindow::of(&**store, &context.clock, (start_ns, base), &context.timetable);
+    let queries = QueryStreams::new(context, (raw, store.capabilities()), totals, (start_ns, base), live);
+    let written = queries.as_ref().and_then(QueryStreams::written);
     let pass = Pass {
-        context,
-        timetable: &context.timetable,
-        store: Arc::clone(raw),
-        start_ns,
-        base,
-        stop: &controls.stops.stop,
-        live,
-        totals: Arc::clone(totals),
-        rejects: Arc::clone(rejects),
         window: window.as_ref(),
-        listening: watch,
-        start_relay: controls.start_relay.as_ref(),
-        sockets: &controls.sockets,
+        written,
+        ..pass(started, raw, controls, state, (start_ns, base))
     };
     let monitor = state.monitor.get_or_init(|| {
         let inputs = inputs(started, state, (start_ns, base), controls);
@@ -320,7 +319,7 @@ fn perform(
             .over
             .within(start_ns.saturating_sub(context.clock.now()).saturating_add(planned_ns));
     }
-    let (driven, mut observed) = drive(&pass, monitor, follower.as_mut(), &state.is_over)?;
+    let (driven, mut observed, asked) = drive(&pass, queries.as_ref(), monitor, follower.as_mut(), &state.is_over)?;
     state.over.within(0);
     observed.cpu_ns += follower.as_ref().map_or(0, |follower| follower.cpu_ns);
     let (driven, observed) = (Arc::new(driven), Arc::new(observed));
@@ -333,8 +332,12 @@ fn perform(
     if let Some(follower) = &mut follower {
         follower.end();
     }
-    let (spent, stats) = span.end(&**store, ReportedCpu::of(&driven, &observed, window.as_deref()));
-    state.unless_left(|| Performed {
+    let queries_ns = (!asked.is_empty()).then(|| asked.iter().map(AskedStream::cpu_ns).sum());
+    let reported = ReportedCpu::of(&driven, &observed, window.as_deref(), queries_ns);
+    let (spent, stats) = span.end(&**store, reported);
+    let mut performed = Performed {
+        preloaded: state.preloaded.get().copied(),
+        queries: Vec::new(),
         spent: Some(spent),
         stats: Some(stats),
         window,
@@ -346,7 +349,48 @@ fn perform(
         totals: Arc::clone(totals),
         failure,
         unflushed,
-    })
+    };
+    performed.queries = judged(context, base, &**store, &performed, asked);
+    state.unless_left(|| performed)
+}
+
+/// The pass of the run, without a window and without queries.
+fn pass<'a>(
+    started: &'a StartedRun,
+    raw: &Arc<dyn Store>,
+    controls: &'a Controls,
+    state: &'a RunState,
+    (start_ns, base): (u64, Timestamp),
+) -> Pass<'a> {
+    Pass {
+        context: &started.context,
+        timetable: &started.context.timetable,
+        store: Arc::clone(raw),
+        start_ns,
+        base,
+        stop: &controls.stops.stop,
+        live: &started.live,
+        totals: Arc::clone(&state.totals),
+        rejects: Arc::clone(&state.rejects),
+        window: None,
+        written: None,
+        listening: &state.watch,
+        start_relay: controls.start_relay.as_ref(),
+        sockets: &controls.sockets,
+    }
+}
+
+/// Judges the answers of all streams of queries.
+fn judged(
+    context: &RunContext,
+    base: Timestamp,
+    store: &dyn Store,
+    performed: &Performed,
+    asked: Vec<AskedStream>,
+) -> Vec<JudgedStream> {
+    let unnamed = ledger_inputs(context, performed, None).unnamed();
+    let facts = (&*performed.driven, &*performed.rejects, unnamed);
+    queries::judge(context, base, &store.capabilities(), facts, asked)
 }
 
 /// The inputs of the monitor.
@@ -381,17 +425,24 @@ fn flush(store: &Arc<dyn Store>, span: &mut Span, failure: &mut Option<String>) 
     unflushed
 }
 
-/// Drives the load while other threads watch it and write its journal.
+/// Drives the load while other threads query the store, watch, and write the journal.
 fn drive(
     pass: &Pass<'_>,
+    queries: Option<&QueryStreams<'_>>,
     monitor: &Monitor,
     follower: Option<&mut Follower<'_>>,
     is_over: &AtomicBool,
-) -> Result<(PassResult, Observed), Error> {
+) -> Result<(PassResult, Observed, Vec<AskedStream>), Error> {
     std::thread::scope(|threads| {
         let watching = threads.spawn(|| monitor.watch());
         let following = follower.map(|follower| threads.spawn(move || follower.follow(is_over)));
+        let asking = queries.map(|queries| threads.spawn(|| queries.ask()));
         let driven = caught("the emitter", || pass.drive());
+        if let Some(queries) = queries {
+            let has_ended = matches!(&driven, Ok(Ok(driven)) if !driven.interrupted);
+            queries.end(!has_ended || pass.totals.failure().is_some());
+        }
+        let asked = asking.map(std::thread::ScopedJoinHandle::join);
         monitor.finish();
         is_over.store(true, Ordering::Release);
         let observed = watching.join().unwrap_or_else(|panic| Some(Observed::broken(&*panic)));
@@ -400,7 +451,10 @@ fn drive(
         let _ = following.map(std::thread::ScopedJoinHandle::join);
         let driven = driven.unwrap_or_else(|said| Err(Error::internal("cannot send").because_of(said)));
         // There are no observations if the run was abandoned: the report took them.
-        Ok((driven?, observed.unwrap_or_default()))
+        let asked = asked
+            .transpose()
+            .map_err(|panic| Error::internal("cannot ask").because_of(crate::error::panic_message(&*panic)));
+        Ok((driven?, observed.unwrap_or_default(), asked?.unwrap_or_default()))
     })
 }
 
@@ -449,6 +503,7 @@ fn audit(
 ) -> tsb_stores::Result<Audit> {
     let series = context.workload.catalog().len() as u64;
     controls.note(&format!("reading back {} series", units::count(series)));
+    let history = history(&context.plan, &context.workload, base).unwrap_or_default();
     let (rejected, _) = performed.rejects.named();
     let of_kinds = |wanted: &[ExceptionKind]| -> Vec<(u32, Range<u64>)> {
         let exceptions = performed.driven.exceptions.iter();
@@ -462,6 +517,7 @@ fn audit(
         store: &**store,
         workload: &context.workload,
         base,
+        history: &history,
         ticks: &performed.driven.issued,
         rejected: &rejected,
         unsent: &unsent,

@@ -13,6 +13,8 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
     let mut violations = ledger.violated.clone();
     violations.extend(parts.failure().cloned());
     violations.extend(performed.driven.failures.iter().cloned());
+    let of_queries = performed.queries.iter().flat_map(|stream| &stream.violations);
+    violations.extend(of_queries.cloned());
     let counts = &ledger.counts;
     let refused = performed.rejects.total();
     let interval_ns = context.workload.groups().iter().map(|group| group.interval_ns).min();
@@ -30,6 +32,11 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
         interval_ns: interval_ns.map(|interval| context.speed().map_or(interval, |speed| speed.wall_ns(interval))),
         noise: performed.observed.noise.clone(),
+        queries: performed
+            .queries
+            .iter()
+            .filter_map(|stream| stream.evidence.clone())
+            .collect(),
         ..read_back(ledger)
     }
     .verdict()

@@ -14,6 +14,7 @@ use tsb_core::workload::Workload;
 pub use settle::{ExpectedAbsent, settle};
 
 use super::path::{PassResult, Wire};
+use super::preload::Preloaded;
 use super::rejects::Rejects;
 use crate::audit::{Audit, NewestAnswers};
 use crate::plan::Transport;
@@ -39,6 +40,8 @@ pub(super) struct LedgerInputs<'a> {
     pub audit: Option<&'a Audit>,
     /// The store's answers about its newest samples.
     pub heard: &'a NewestAnswers,
+    /// What was written before the run.
+    pub preloaded: Option<Preloaded>,
     /// The workload.
     pub workload: &'a Workload,
 }
@@ -82,6 +85,9 @@ impl LedgerInputs<'_> {
         counts.set(Counter::Rejected, rejected).set(Counter::Accepted, accepted);
         if self.transport.is_answered() {
             self.answered(&mut counts, &mut violated);
+        }
+        if let Some(preloaded) = &self.preloaded {
+            preloaded.count(&mut counts);
         }
         let mut ledger = LedgerReport::default();
         ledger.counts = counts;

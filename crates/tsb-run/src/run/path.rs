@@ -21,6 +21,7 @@ use tsb_core::{Batch, Timestamp};
 use tsb_stores::{Error as StoreError, Store};
 
 use super::loss_window::LossWindow;
+use super::queries::WrittenTimes;
 use super::rejects::Rejects;
 use super::remote;
 use super::route::{self, Route};
@@ -111,6 +112,8 @@ pub struct Pass<'a> {
     pub rejects: Arc<Rejects>,
     /// Where waits for a higher durability are measured, if there is one.
     pub window: Option<&'a Arc<LossWindow>>,
+    /// Where the sinks say how far they have written, if queries need to know.
+    pub written: Option<&'a Arc<WrittenTimes>>,
     /// The listener while it runs, for the monitor.
     pub listening: &'a Watch,
     /// What stands between emitter and listener.
@@ -238,7 +241,8 @@ impl Pass<'_> {
         .with_window(self.window)
     }
 
-    fn inproc(&self) -> Result<PassResult, Error> {
+    /// By calls of the store in this process, whatever the plan says.
+    pub(super) fn inproc(&self) -> Result<PassResult, Error> {
         let report = self.emit(|| {
             Ok(Inproc {
                 writer: self.writer(),
@@ -373,9 +377,12 @@ impl Pass<'_> {
             Arc::clone(&self.totals),
         );
         let (clock, window) = (Arc::clone(&self.context.clock), self.window.cloned());
+        let written = self.written.cloned();
         route.listen_here(runtime, self.sockets, self.listen_options(), move || {
             let writer = Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals));
-            StoreSink::new(writer.with_window(window.as_ref()), Arc::clone(&registry)).with_clock(Arc::clone(&clock))
+            StoreSink::new(writer.with_window(window.as_ref()), Arc::clone(&registry))
+                .with_clock(Arc::clone(&clock))
+                .with_written(written.clone())
         })
     }
 

@@ -10,6 +10,8 @@ use super::cost::CpuByPart;
 use super::loss_window::LossWindow;
 use super::monitor::Observed;
 use super::path::PassResult;
+use super::preload::Preloaded;
+use super::queries::JudgedStream;
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
 use crate::audit::Audit;
@@ -47,6 +49,10 @@ pub(super) struct Performed {
     pub totals: Arc<SinkTotals>,
     /// The store's first failure, as text.
     pub failure: Option<String>,
+    /// What was written before the run.
+    pub preloaded: Option<Preloaded>,
+    /// What the streams of queries came to; empty for an abandoned run.
+    pub queries: Vec<JudgedStream>,
     /// Why the store was not flushed: its server did not answer.
     pub unflushed: Option<String>,
 }

@@ -72,15 +72,22 @@ impl RunContext {
         }
     }
 
+    /// A moment on the clock at which every thread of the run will be there.
+    pub(super) fn soon(&self) -> u64 {
+        self.clock.now() + LEAD_NS
+    }
+
     /// When to begin, on the clock, and the timestamp of that moment: the next whole
     /// second, so that timestamps are due times on every wire.
     pub fn beginning(&self) -> (u64, Timestamp) {
-        const LEAD_NS: u64 = SECOND_NS / 100;
         let (now, wall) = (self.clock.now(), self.clock.wall().0);
         let base = (wall + LEAD_NS as i64).div_euclid(SECOND_NS as i64) * SECOND_NS as i64 + SECOND_NS as i64;
         (now + (base - wall) as u64, Timestamp(base))
     }
 }
+
+/// Time from the decision to begin until the beginning.
+const LEAD_NS: u64 = SECOND_NS / 100;
 
 /// How many samples are tried before a run.
 const TRIED: u64 = 100_000;

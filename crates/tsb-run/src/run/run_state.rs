@@ -17,6 +17,7 @@ use super::assemble::{Parts, assemble};
 use super::guarded_store::GuardedStore;
 use super::monitor::{Monitor, Observed};
 use super::path::{PassResult, Watch, accepted};
+use super::preload::Preloaded;
 use super::rejects::Rejects;
 use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
@@ -48,6 +49,7 @@ pub(super) struct RunState {
     pub(super) is_over: AtomicBool,
     started: OnceLock<StartedRun>,
     pub(super) ceiling: OnceLock<f64>,
+    pub(super) preloaded: OnceLock<Preloaded>,
     /// Start on the clock, and the timestamp of that moment.
     pub(super) start: OnceLock<(u64, Timestamp)>,
     pub(super) monitor: OnceLock<Arc<Monitor>>,
@@ -187,6 +189,8 @@ impl RunState {
             stats: None,
             failure: self.totals.failure().map(|error| crate::error::chain(&*error)),
             totals: Arc::clone(&self.totals),
+            preloaded: self.preloaded.get().copied(),
+            queries: Vec::new(),
             unflushed: None,
         }
     }

@@ -12,6 +12,7 @@ use tsb_stores::{Error, Reason, Refusals, Store};
 use super::calls::{Calls, WriterState};
 use super::guarded_store::{caught, poisoned};
 use super::loss_window::{LossWindow, WriterWaits};
+use super::queries::WrittenTimes;
 use super::rejects::Rejects;
 
 /// What all sinks of a run came to. Updated once a read, not once a batch.
@@ -34,6 +35,14 @@ pub struct SinkTotals {
 }
 
 impl SinkTotals {
+    /// Nothing yet; open calls are tracked by `calls`.
+    pub(super) fn with_calls(calls: &Arc<Calls>) -> Self {
+        Self {
+            calls: Arc::clone(calls),
+            ..Self::default()
+        }
+    }
+
     /// Samples that the store has taken or refused by name.
     pub fn applied(&self) -> u64 {
         self.accepted.load(Ordering::Acquire) + self.rejected.load(Ordering::Acquire)
@@ -156,6 +165,7 @@ pub struct StoreSink {
     writer: Writer,
     registry: Arc<Registry>,
     clock: Option<Arc<dyn Clock>>,
+    written: Option<Arc<WrittenTimes>>,
     has_failed: bool,
 }
 
@@ -166,6 +176,7 @@ impl StoreSink {
             writer,
             registry,
             clock: None,
+            written: None,
             has_failed: false,
         }
     }
@@ -174,6 +185,13 @@ impl StoreSink {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
+        self
+    }
+
+    /// Also notes how far each worker's samples have been written, for queries that ask for them.
+    #[must_use]
+    pub fn with_written(mut self, written: Option<Arc<WrittenTimes>>) -> Self {
+        self.written = written;
         self
     }
 }
@@ -187,7 +205,11 @@ impl Sink for StoreSink {
         // The listener would close the connection, and nobody would hear why.
         let written = caught("write", || self.writer.write(batch, None)).unwrap_or_else(|said| Err(poisoned(&said)));
         match written {
-            Ok(_) => {}
+            Ok(_) => {
+                if let Some(written) = &self.written {
+                    written.note(batch);
+                }
+            }
             // A server may come back: what comes later is tried again.
             Err(error @ (Error::Unknown { .. } | Error::Unanswered { .. })) => {
                 let samples = batch.len() as u64;

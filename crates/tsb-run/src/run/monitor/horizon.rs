@@ -42,7 +42,13 @@ fn until(inputs: &MonitorInputs, index: usize, group: &SeriesGroup, now: Timesta
     }
     let since_ns = now - workload.timestamp(index, 0, inputs.base);
     let Ok(since_ns) = u64::try_from(since_ns) else {
-        return Timestamp::MIN;
+        // What was written before the run is older than its beginning.
+        let has_history = inputs.context.plan.preload_ns.is_some();
+        return if has_history {
+            inputs.base + jitter_ns
+        } else {
+            Timestamp::MIN
+        };
     };
     let tick = (since_ns / group.interval_ns).min(group.ticks.end.saturating_sub(1));
     workload.timestamp(index, tick, inputs.base) + jitter_ns
