@@ -238,6 +238,11 @@ fn carry_out(step: &Step, arguments: &[&str], folder: &Path, is_quick: bool) -> 
             command.args(profile).arg("--").args(tsb);
             command
         }
+        Program::Run => {
+            let mut command = cargo(&["run", "--package", "tsb-cli"]);
+            command.args(profile).args(["--", "run"]);
+            command
+        }
         Program::Job => cargo(&["xtask"]),
     };
     // The table of rates runs the program itself.
@@ -247,6 +252,8 @@ fn carry_out(step: &Step, arguments: &[&str], folder: &Path, is_quick: bool) -> 
     for &argument in arguments {
         match argument {
             "@" => command.arg(folder),
+            // A stream of queries has its rate behind the same sign.
+            word if word.contains(":@") => command.arg(word.replace('@', &folder.display().to_string())),
             word => command.arg(word),
         };
     }

@@ -49,7 +49,7 @@ const CHROMIUM: Requirement = Requirement {
 /// One command of a section.
 pub(super) struct Step {
     pub(super) program: Program,
-    /// Its arguments; `@` stands for a folder of the section's own.
+    /// Its arguments; `@` stands for a folder of the section's own, also within one.
     pub(super) arguments: &'static [&'static str],
     /// Its arguments for `--quick`; `None` leaves it out then.
     pub(super) quick: Option<&'static [&'static str]>,
@@ -63,8 +63,10 @@ pub(super) enum Program {
     Example(&'static str, &'static str),
     /// A bench of `benches/` that prints a table.
     Bench(&'static str),
-    /// The program `tsb`.
+    /// The program `tsb`, as fast as it goes over TCP.
     Tsb,
+    /// `tsb run`, with nothing but its arguments.
+    Run,
     /// Another job of this program.
     Job,
     /// The comparison of a run's costs with those of each store alone.
@@ -129,6 +131,35 @@ const fn end_to_end(arguments: &'static [&'static str], quick: &'static [&'stati
         quick: Some(quick),
         excerpt: Excerpt::Lines(&["  held ", "verified "]),
     }
+}
+
+/// Writes, queries, or both: a day of 5,400 series at 10 s is there first.
+const fn mixed(arguments: &'static [&'static str], quick: Option<&'static [&'static str]>) -> Step {
+    Step {
+        program: Program::Run,
+        arguments,
+        quick,
+        excerpt: Excerpt::Lines(&[
+            "  asked",
+            "  held ",
+            "p50",
+            "  response ",
+            "  q1 ",
+            "  q2 ",
+            "  last ",
+            "  range ",
+        ]),
+    }
+}
+
+/// The arguments of a step of `mixed`: a store, a rate of writes, and further ones.
+macro_rules! beside_a_day {
+    ($store:literal, $rate:literal $(, $more:literal)*) => {
+        &[
+            "--store", $store, "--transport", "inproc", "--series", "5400", "--interval", "10s", "--preload", "1d",
+            "--duration", "30s", "--quiet", "--rate", $rate $(, $more)*
+        ]
+    };
 }
 
 /// In the order of the page.
@@ -264,6 +295,54 @@ pub(super) const SECTIONS: &[Section] = &[
             end_to_end(
                 &["--protocol", "tsb", "--fleet-time", "40m"],
                 &["--protocol", "tsb", "--fleet-time", "5s"],
+            ),
+        ],
+    },
+    Section {
+        name: "mixed",
+        what: "writes alone, queries almost alone, and both together",
+        minutes: 12,
+        disk_mb: 1_000,
+        needs: &[],
+        steps: &[
+            mixed(
+                beside_a_day!("memory:", "54000"),
+                Some(&["--preload", "10s", "--duration", "1s", "--quiet"]),
+            ),
+            mixed(
+                beside_a_day!("memory:", "54", "--queries", "q1@10/s,q2@1/s,last@100/s,range@10/s"),
+                None,
+            ),
+            mixed(
+                beside_a_day!("memory:", "54000", "--queries", "q1@10/s,q2@1/s,last@100/s,range@10/s"),
+                Some(&[
+                    "--preload",
+                    "10s",
+                    "--duration",
+                    "1s",
+                    "--quiet",
+                    "--queries",
+                    "q1@10/s",
+                ]),
+            ),
+            mixed(beside_a_day!("sqlite:@/a.db", "54000"), None),
+            mixed(
+                beside_a_day!(
+                    "sqlite:@/b.db",
+                    "54",
+                    "--queries",
+                    "q1@10/s,q2@1/s,last@100/s,range@10/s"
+                ),
+                None,
+            ),
+            mixed(
+                beside_a_day!(
+                    "sqlite:@/c.db",
+                    "54000",
+                    "--queries",
+                    "q1@10/s,q2@1/s,last@100/s,range@10/s"
+                ),
+                None,
             ),
         ],
     },
