@@ -275,8 +275,8 @@ fn judge(ledger: &LedgerReport, unread: Option<String>) -> Verdict {
         }
         verdict.status = verdict.status.min(Status::Unverified);
         verdict.reasons.push(format!(
-            "the store lost between {} and {} samples: {} may have been lost by the store or on the way, and nobody \
-             can say which",
+            "the store lost between {} and {} samples: {} may have been lost by the store or on the way, and it \
+             is unknown which",
             units::count(evidence.lost),
             units::count(at_most),
             units::count(at_most.saturating_sub(evidence.lost)),

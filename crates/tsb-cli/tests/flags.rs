@@ -151,7 +151,7 @@ const IDLE: [(&[&str], &[&str]); 33] = [
 ];
 
 #[test]
-fn what_has_no_effect_is_refused_with_its_name() {
+fn options_without_effect_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, words) in IDLE {
         let output = program::tsb(arguments).current_dir(folder.path()).output().unwrap();

@@ -242,7 +242,7 @@ fn a_store_stuck_at_the_end_leaves_both_reports() {
 }
 
 #[test]
-fn what_is_known_of_a_stuck_write_is_exact() {
+fn the_counts_of_a_stuck_write_are_exact() {
     let (report, known) = run(StuckCall::Write, &plan("inproc", "400ms"), &controls());
     let run = &report.runs[0];
     let count = |counter| run.ledger.counts.count(counter);

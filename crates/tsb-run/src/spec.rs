@@ -74,7 +74,7 @@ impl Spec {
         let mut store = make(&self.path, &values).map_err(|error| self.named(error))?;
         for wrapper in self.wrappers.iter().rev() {
             let Some(Make::Wrapper(wrap)) = wrapper.make else {
-                return Err(self.error(format!("{} is no wrapper", wrapper.scheme)));
+                return Err(self.error(format!("{} is not a wrapper", wrapper.scheme)));
             };
             let values = Values::new(&self.options, wrapper);
             store = wrap(store, &values, clock).map_err(|error| self.named(error))?;

@@ -111,7 +111,7 @@ impl MongoClient {
         }
         Err(self.connection.failed(
             action,
-            format!("series {number} has another name there: somebody else writes into this database"),
+            format!("series {number} has another name there: another program writes into this database"),
         ))
     }
 

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_never_answered_is_absent_and_not_lost() {
+    fn missing_unanswered_samples_are_absent_and_not_lost() {
         let missing = |seconds| Difference::Missing {
             at: Timestamp::from_secs(seconds),
             expected: 1.0,

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_protocol_would_leave_out_is_refused_before_it_is_sent() {
+    fn samples_that_a_protocol_would_skip_are_refused_before_sending() {
         for protocol in [Protocol::Influx, Protocol::Opentsdb, Protocol::DalmatinerStream] {
             assert!(context("mix", protocol).is_ok(), "{protocol}");
         }

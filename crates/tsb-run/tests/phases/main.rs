@@ -302,7 +302,7 @@ fn a_store_that_cannot_begin_loses_no_report_of_another() {
 }
 
 #[test]
-fn what_was_measured_is_kept_before_it_is_read_back() {
+fn measured_results_are_kept_before_reading_back() {
     let store = Arc::new(FaultyStore::new(Vec::new()));
     let (queried, seen) = (Arc::clone(&store), Arc::new(Mutex::new(None)));
     let keep = Arc::clone(&seen);

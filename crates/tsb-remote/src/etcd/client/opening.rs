@@ -105,7 +105,7 @@ async fn prepare(
     if let Some(other) = connection.ask(ACTION, first).await?.pairs.first() {
         // Not a key of ours: `drop` must not remove it either.
         let key = other.key.escape_ascii();
-        return Err(spec_error(address, &format!("the key {key}, which is no run's")));
+        return Err(spec_error(address, &format!("the key {key}, which no run made")));
     }
     let mark = Txn {
         compare: vec![Compare::absent(key_space.marker())],

@@ -78,7 +78,7 @@ async fn prepare(connection: &MongoConnection, layout: &Layout, options: &MongoO
     if let Some(other) = collections.iter().find(|name| !name.starts_with("system.")) {
         // Not a collection of ours: `drop` must not remove it either.
         return Err(spec_error(format!(
-            "database {} holds the collection {other}, which is no run's; name a database of its own",
+            "database {} holds the collection {other}, which no run made; name a database that nothing else uses",
             connection.database()
         )));
     }

@@ -185,7 +185,7 @@ fn tally(rule: &Consolidated, sent: &Columns, answer: &StoreAnswer) -> (Tally, V
 }
 
 #[test]
-fn what_a_heartbeat_leaves_unknown_is_unrepresented_and_not_verified() {
+fn rows_unknown_by_heartbeat_are_unrepresented_and_not_verified() {
     // An interval of 30 s and a heartbeat of 25 s: no step is ever known.
     let samples: Vec<_> = (0..30)
         .map(|tick| (1_700_000_000_000 + tick * 30_000, tick as f64))

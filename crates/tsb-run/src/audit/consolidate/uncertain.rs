@@ -17,7 +17,7 @@ pub(in crate::audit) enum UncertainSamples {
     None,
     /// Of these, by timestamp.
     Of(HashMap<Timestamp, u32>),
-    /// Of any: samples are missing, and nobody can say which.
+    /// Of any: samples are missing, and it is unknown which.
     OfAny,
 }
 

@@ -214,7 +214,7 @@ impl StalenessPolls {
 
     /// Records the store's latest answers.
     pub(super) fn see(&mut self, inputs: &MonitorInputs, poll: &NewestPoll) {
-        horizon::hear(inputs, &poll.newest, &mut self.heard);
+        horizon::record_answers(inputs, &poll.newest, &mut self.heard);
         for (seen, newest) in self.seen.iter_mut().zip(&poll.newest) {
             *seen |= newest.is_some();
         }
