@@ -301,7 +301,8 @@ pub struct RunOptions {
     pub report_interval: Option<String>,
     /// Also record the CPU time and memory of this process
     ///
-    /// May be given more than once. Local servers to which a store is connected are recorded anyway.
+    /// May be given more than once. Without it, only local servers to which a store is connected are
+    /// recorded.
     #[arg(long, value_name = "PID", hide_short_help = true, help_heading = "Result")]
     pub watch_pid: Vec<u32>,
 }

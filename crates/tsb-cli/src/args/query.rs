@@ -16,7 +16,7 @@ pub struct QueryArgs {
     /// Store to read, which must exist, such as sqlite:m.db or rrd:DIR
     #[arg(value_name = "STORE", required_unless_present = "store", conflicts_with = "store")]
     pub place: Option<Typed>,
-    /// The same as STORE, as other commands name it
+    /// Store to read, given as an option instead of STORE
     #[arg(long, value_name = "SPEC", hide_short_help = true)]
     pub store: Option<Typed>,
     /// Series to print; may be given more than once
