@@ -38,13 +38,14 @@ pub struct Cli {
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 8] = [
+const NOT_OF_EMIT: [&str; 9] = [
     "store",
     "transport",
     "protocol",
     "gro",
     "receive_buffer",
     "no_verify",
+    "append",
     "store_timeout",
     "no_calibrate",
 ];

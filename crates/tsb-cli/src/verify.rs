@@ -170,6 +170,13 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
     settle(&facts.expected_absent(), &audit, &mut ledger);
     facts.bound(&audit, &mut ledger);
     let mut verdict = judge(&ledger, None);
+    if audit.tally.duplicated > 0 && !audit.wrong_answers.is_empty() {
+        verdict.reasons.push(
+            "the store holds newer samples than this run sent: if a later run was told to --append here, verify the \
+             report of that one"
+                .to_owned(),
+        );
+    }
     if let Err(failure) = query::check_structure(&spec) {
         condemn(&mut verdict, &failure);
     }
@@ -236,12 +243,14 @@ fn read(
     unnamed: u64,
 ) -> Result<Audit, Failure> {
     let ticks = issued_ticks(run, workload);
+    let earlier = run.place.as_ref().and_then(|place| place.earlier);
     let cpu_ns = AtomicU64::new(0);
     let scope = Scope {
         cpu_ns: &cpu_ns,
         store,
         workload,
         base: Timestamp(run.started_at_ns),
+        since: earlier.map(|earlier| Timestamp(earlier.before_ns)),
         ticks: &ticks,
         rejected: &facts.rejected(),
         unsent: &facts.operations(ExceptionKind::Shed),

@@ -11,6 +11,7 @@ pub mod examination;
 mod exceptions;
 pub mod experiment;
 pub mod listing;
+mod place;
 mod rate;
 mod recording;
 mod size;
@@ -31,6 +32,7 @@ use crate::verdict::Verdict;
 
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
+pub use place::{EarlierSamples, PlaceReport};
 pub use rate::{Peak, Rate};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
@@ -99,6 +101,9 @@ pub struct Run {
     pub noise: Option<Noise>,
     /// The durability of an acknowledgement.
     pub durability: DurabilityReport,
+    /// What outlives the process of the run; absent if the store keeps nothing beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<PlaceReport>,
     /// The rate that was asked for, and the rate that was achieved.
     pub rate: Rate,
     /// What happened to every sample.
@@ -160,6 +165,7 @@ impl Run {
             verdict,
             noise: None,
             durability,
+            place: None,
             rate,
             ledger,
             latency,

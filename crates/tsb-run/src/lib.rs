@@ -3,9 +3,10 @@
 //!
 //! [`run_store`] runs a plan against a store that the caller has opened, [`run_plan`] and
 //! [`run_each`] open the stores that a plan names, and [`WriteOnly`] makes a store of a closure
-//! that only writes. [`Controls`] is what a run takes from its surroundings: flags that end it,
-//! and an [`Observer`] that hears what it does. An [`Error`] is returned only where nothing was
-//! measured; what fails later is in the report.
+//! that only writes. [`place::Place`] is what a store keeps beyond its process, and
+//! [`place::RoundPlace`] one that is removed after a round. [`Controls`] is what a run takes from
+//! its surroundings: flags that end it, and an [`Observer`] that hears what it does. An [`Error`]
+//! is returned only where nothing was measured; what fails later is in the report.
 //!
 //! Nothing here prints, ends the process or reads the environment.
 
@@ -19,6 +20,7 @@ pub mod journal;
 pub mod json;
 pub mod loopback;
 mod observer;
+pub mod place;
 pub mod plan;
 pub mod run;
 pub mod spec;

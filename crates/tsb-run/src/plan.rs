@@ -59,6 +59,9 @@ pub struct Plan {
     pub verify: bool,
     /// Whether the generator's own ceiling is measured first.
     pub calibrate: bool,
+    /// Whether the run may go on in a place that holds samples of earlier runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub append: bool,
     /// Length of a reporting interval, in nanoseconds; at least 1 ms.
     pub report_interval_ns: u64,
     /// Other processes whose resources are measured.
@@ -99,6 +102,7 @@ impl Default for Plan {
             workers: 1,
             verify: true,
             calibrate: true,
+            append: false,
             report_interval_ns: SECOND_NS,
             watch_pids: Vec::new(),
         }

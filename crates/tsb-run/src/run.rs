@@ -6,6 +6,7 @@ mod assemble;
 mod calls;
 mod ceiling;
 mod cost;
+mod earlier;
 mod engine;
 mod finished_runs;
 mod fit;

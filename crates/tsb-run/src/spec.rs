@@ -22,17 +22,20 @@ use tsb_stores::error::{Error, Result};
 use tsb_stores::secret::{Credentials, HIDDEN};
 use tsb_stores::store::Store;
 
+mod keeping;
+mod kept;
 mod nearest;
 mod redact;
 mod table;
 mod typed;
 mod value;
 
+pub(crate) use kept::{FileName, Kept, KeptFiles, beside, quoted};
 pub use nearest::{distance, or_nearest};
 use redact::redact;
 pub use redact::redact_text;
 use table::Make;
-pub use table::{OptionInfo, Place, StoreInfo, known};
+pub use table::{OptionInfo, PathKind, StoreInfo, known};
 pub use typed::Typed;
 pub(crate) use value::Values;
 pub use value::{Kind, parse_bytes, parse_count, parse_duration_ns};
@@ -151,7 +154,7 @@ impl Spec {
 
     /// Whether it is a client of a server, that is, of another program that stores the samples.
     pub fn is_client(&self) -> bool {
-        self.base.place == Place::Address || self.base.scheme == "rrdcached"
+        self.base.path == PathKind::Address || self.base.scheme == "rrdcached"
     }
 
     /// The part between the scheme and the options, without credentials.
@@ -231,7 +234,7 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
         return Err(format!("wrapper {} is named twice", wrappers[repeated].scheme));
     }
     let (user, path, query) = split(base, rest);
-    if base.place == Place::Nowhere && !path.is_empty() {
+    if base.path == PathKind::Nowhere && !path.is_empty() {
         return Err(format!("{}: takes no path, but has {:?}", base.scheme, redact(&path)));
     }
     let mut spec = Spec {
@@ -245,7 +248,7 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
     for option in query.split('&').filter(|option| !option.is_empty()) {
         // The text taken for options may be a part of a password, so it is redacted.
         let clear = |what: String| {
-            if base.place == Place::Address && query.contains('@') {
+            if base.path == PathKind::Address && query.contains('@') {
                 AT.to_owned()
             } else {
                 what
@@ -271,7 +274,7 @@ const AT: &str = "an @ stands behind the ?; in user and password write ? as %3F 
 /// one with hosts and a place.
 fn split<'t>(base: &StoreInfo, rest: &'t str) -> (Option<&'t str>, String, &'t str) {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    if base.place != Place::Address {
+    if base.path != PathKind::Address {
         return (None, path.to_owned(), query);
     }
     let whole = |path: &str| {
@@ -340,13 +343,13 @@ impl fmt::Display for Spec {
             write!(f, "{}+", wrapper.scheme)?;
         }
         write!(f, "{}:", self.base.scheme)?;
-        match (&self.credentials, self.base.place) {
+        match (&self.credentials, self.base.path) {
             (Some(_), _) => {
                 let hosts = self.path.trim_start_matches('/');
                 write!(f, "{}{HIDDEN}@{hosts}", &self.path[..self.path.len() - hosts.len()])?;
             }
-            (None, Place::Path) => f.write_str(&self.path)?,
-            (None, Place::Address | Place::Nowhere) => f.write_str(&redact(&self.path))?,
+            (None, PathKind::Path) => f.write_str(&self.path)?,
+            (None, PathKind::Address | PathKind::Nowhere) => f.write_str(&redact(&self.path))?,
         }
         for (index, (name, value)) in self.options.iter().enumerate() {
             let option = redact(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));

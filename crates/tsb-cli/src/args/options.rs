@@ -281,6 +281,20 @@ pub struct RunOptions {
         default_missing_value = "true"
     )]
     pub no_verify: Option<bool>,
+    /// Append to a store that holds samples of earlier runs [default: false]
+    ///
+    /// Without it, a store that is not empty is refused. The report covers this run's samples only:
+    /// those from before its start are not read back, and sizes, which include them, are left out.
+    #[arg(
+        long,
+        value_name = "true|false",
+        hide_short_help = true,
+        hide_possible_values = true,
+        help_heading = "Result",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
+    pub append: Option<bool>,
     /// Do not measure the generator's own ceiling first [default: false]
     ///
     /// Saves a few seconds, but the report cannot tell whether the generator was the limit.

@@ -63,6 +63,7 @@ fn defaults_in_the_help_of_a_run_are_those_of_the_plan() {
         ("gro", switch(wire.gro)),
         ("max_series", format!("{}M", plan.max_series / 1_000_000)),
         ("no_verify", (!plan.verify).to_string()),
+        ("append", plan.append.to_string()),
         ("no_calibrate", (!plan.calibrate).to_string()),
         (
             "report_interval",

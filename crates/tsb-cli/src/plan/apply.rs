@@ -237,6 +237,9 @@ fn apply_result(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
     if let Some(no_verify) = options.no_verify {
         plan.verify = !no_verify;
     }
+    if let Some(append) = options.append {
+        plan.append = append;
+    }
     if let Some(no_calibrate) = options.no_calibrate {
         plan.calibrate = !no_calibrate;
     }

@@ -53,6 +53,13 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     ];
     refuse(&of_udp, "give --transport udp")?;
     let two_fleets = options.fleet_file.is_some() && options.workload.as_ref().is_some_and(|name| name != "kstat");
+    let is_kept = |spec: &tsb_run::spec::Spec| !matches!(tsb_run::place::Place::of(spec), Ok(None));
+    let append = (
+        "--append",
+        options.append == Some(true) && !plan.stores.iter().any(is_kept),
+        "a store that keeps nothing beyond its process is always empty",
+    );
+    refuse(&[append], "give --store sqlite:FILE, or another that tsb stores lists")?;
     let fleet = ("--workload", two_fleets, "--fleet-file describes the fleet");
     refuse(&[fleet], "leave one of them out")?;
     check_processes(options)
@@ -99,6 +106,7 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
     let of_a_store = [
         ("--store", !options.store.is_empty(), no_store),
         ("--no-verify", options.no_verify.is_some(), no_store),
+        ("--append", options.append.is_some(), no_store),
         ("--store-timeout", args.run.store_timeout.is_some(), no_store),
         (
             "--no-calibrate",

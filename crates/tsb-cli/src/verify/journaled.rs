@@ -137,6 +137,7 @@ impl<'a> Claims<'a> {
             store: &*opened.store,
             workload: &opened.workload,
             base: Timestamp(self.section.header.base_ns),
+            since: self.section.header.since_ns.map(Timestamp),
             ticks: &ticks,
             rejected: &self.rejected,
             unsent: &[],

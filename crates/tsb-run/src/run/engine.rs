@@ -24,13 +24,14 @@ use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
 use super::store_timeouts::{WaitOutcome, Waiting};
-use super::{aftermath, asked, ceiling, fit, journaled, projection};
+use super::{aftermath, asked, ceiling, earlier, fit, journaled, projection};
 use crate::audit::{Audit, Scope};
 use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
 use crate::error::Error;
 use crate::journal::{Followed, Follower};
 use crate::observer::{Phase, RunInfo};
+use crate::place::{Place, RunFile};
 use crate::plan::Plan;
 use crate::units;
 
@@ -49,16 +50,33 @@ pub fn run_plan(plan: &Plan, controls: &Controls, open: OpenStore<'_>) -> Result
     let opened = caught("a run", || open(plan)).unwrap_or_else(|said| Err(unusable(&said)));
     let store = opened?;
     supervised(plan, controls, move |plan, controls, state| {
-        let finished = run_opened(plan, &store, controls, state)?;
-        state.keep(finished);
-        let closed = close(store, state);
-        let mut finished = state.kept()?;
-        note_close(closed, &mut finished.run);
+        let made = run_and_close(plan, store, controls, state);
+        let unmarked = state.unmark();
+        let mut finished = made?;
+        finished.run.notes.extend(
+            unmarked
+                .err()
+                .map(|error| format!("{error}: the next run there will take this one for one that was killed")),
+        );
         Ok(finished)
     })
 }
 
-/// Runs a plan against a store that is open and empty. The stores that the plan names are
+fn run_and_close(plan: &Plan, store: Arc<dyn Store>, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+    let finished = run_opened(plan, &store, controls, state)?;
+    state.keep(finished);
+    let closed = close(store, state);
+    let mut finished = state.kept()?;
+    note_close(closed, &mut finished.run);
+    if let Some(report) = &mut finished.run.place {
+        let place = plan.stores.first().map_or(Ok(None), Place::of)?;
+        let bytes = place.and_then(|place| place.disk_bytes());
+        report.bytes = bytes.or(report.bytes);
+    }
+    Ok(finished)
+}
+
+/// Runs a plan against a store that is open, and empty unless the plan appends. The stores that the plan names are
 /// ignored, so the plan in the report names none; `target.store` names this one. The store is
 /// not closed.
 ///
@@ -172,7 +190,7 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
     let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
     let mut told = ReportedDamage::default();
     told.tell(&**store, |said| controls.warn(said));
-    let started = prepare(plan, &guarded, state)?;
+    let started = prepare(plan, &guarded, controls, state)?;
     let context = &started.context;
     controls.observer.begin(&run_info(context, store));
     let ceiling = if plan.calibrate {
@@ -233,19 +251,26 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
     })
 }
 
-/// Prepares the workload and defines its series in the store.
-fn prepare<'a>(plan: &Plan, store: &Arc<GuardedStore>, state: &'a RunState) -> Result<&'a StartedRun, Error> {
+/// Prepares the workload, marks the place, and defines the series in the store.
+fn prepare<'a>(
+    plan: &Plan,
+    store: &Arc<GuardedStore>,
+    controls: &Controls,
+    state: &'a RunState,
+) -> Result<&'a StartedRun, Error> {
     let capabilities = store.capabilities();
     let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
     fit::check(&context.workload, &capabilities, &store.to_string())?;
-    if store.stats().samples > 0 {
-        return Err(Error::plan(format!("cannot run into {store}"))
-            .because_of(format!("it already holds {} samples", store.stats().samples))
-            .hint("a run fills an empty store; give another one"));
+    let place = earlier::place_of(&context)?;
+    earlier::check(&context, &**store, place.as_ref())?;
+    if let Some(place) = &place {
+        let journal = controls.journal.as_ref().map(|journal| journal.path());
+        state.mark(RunFile::make(place, context.clock.wall(), journal)?);
     }
     let started = state.begin(context, Arc::clone(store));
     let defined = store.define(&started.context.workload.catalog().definitions());
     defined.map_err(|error| Error::plan(format!("cannot define the series in {store}")).because(&error))?;
+    earlier::check_defined(&started.context, &**store, place.as_ref())?;
     Ok(started)
 }
 
@@ -462,6 +487,7 @@ fn audit(
         store: &**store,
         workload: &context.workload,
         base,
+        since: context.since(base),
         ticks: &performed.driven.issued,
         rejected: &rejected,
         unsent: &unsent,

@@ -52,6 +52,7 @@ fn of_context(
         pid: std::process::id(),
         boot_id: boot_id(),
         base_ns: base.0,
+        since_ns: context.since(base).map(|since| since.0),
         store,
         plan: serde_json::to_value(&context.plan).unwrap_or_default(),
         workers: workers.into_iter().map(|groups| (groups.start, groups.end)).collect(),

@@ -1,7 +1,7 @@
 //! What a run needs before it starts: the workload, the timetable, the clock. Building it checks
 //! that the plan can be carried out.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tsb_core::Timestamp;
 use tsb_core::net::Carrier;
@@ -11,6 +11,7 @@ use tsb_core::wire::{Protocol, UnsupportedSeries};
 use tsb_core::workload::{FleetSpec, Workload};
 use tsb_stores::Store;
 
+use super::earlier::Held;
 use crate::error::Error;
 use crate::plan::{AskedRate, Plan};
 
@@ -25,6 +26,8 @@ pub struct RunContext {
     pub timetable: Timetable,
     /// The run's only clock.
     pub clock: Arc<dyn Clock>,
+    /// What the place held before; set before anything is written, and only if it held something.
+    pub(super) held: OnceLock<Held>,
 }
 
 impl RunContext {
@@ -51,7 +54,14 @@ impl RunContext {
             workload: Arc::new(workload),
             timetable,
             clock: Arc::new(MonotonicClock::new()),
+            held: OnceLock::new(),
         })
+    }
+
+    /// The first timestamp that is of this run and not of an earlier one; `None` if the place was
+    /// empty. `base` is the timestamp of the start.
+    pub(super) fn since(&self, base: Timestamp) -> Option<Timestamp> {
+        self.held.get().map(|held| held.since(base))
     }
 
     /// The same work as fast as it can be taken, for so long: it measures a ceiling.

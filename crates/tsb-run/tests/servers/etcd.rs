@@ -10,6 +10,7 @@ use tsb_stores::{StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
+use crate::life;
 use crate::outage::{Survivors, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
 use crate::{Test, of_program, places};
 
@@ -21,6 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("nobody_answers", |_| nobody_answers("etcd")),
         ("tls_and_a_password", tls_and_password),
         ("samples_expire", expire),
+        ("a_place_from_its_making_to_its_removal", place),
     ];
     of_program(places::ETCD, "TSB_TEST_ETCD_PROGRAM", tests)
 }
@@ -165,6 +167,13 @@ fn tls_and_password(program: &str) -> Result<(), Failed> {
     ask(&["auth", "enable"])?;
     lets_in_only(&certificates, "root", "hunter2", |options| {
         spec(&[daemon.port()], options)
+    })
+}
+
+fn place(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    life::of_a_place(&spec(&[daemon.port()], ""), |command| {
+        output(Command::new("sh").env("ETCDCTL_API", "3").args(["-c", command])).map(drop)
     })
 }
 

@@ -9,6 +9,7 @@ use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports};
+use crate::life;
 use crate::outage::{
     Outcome, Survivors, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
 };
@@ -34,6 +35,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("nobody_answers", |_| nobody_answers("mongo")),
         ("tls_and_a_password", tls_and_password),
         ("a_user_of_one_database", user_of_one_database),
+        ("a_place_from_its_making_to_its_removal", place),
     ];
     of_program(places::MONGO, "TSB_TEST_MONGOD", tests)
 }
@@ -113,6 +115,19 @@ fn tls_and_password(program: &str) -> Result<(), Failed> {
     driver::create_root(daemon.port(), &tls, ("me", "hunter2"))?;
     lets_in_only(&certificates, "me", "hunter2", |options| {
         spec(&[daemon.port()], options)
+    })
+}
+
+/// The shell of MongoDB is no part of the server, so its driver does here what the command says.
+fn place(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    let spec = spec(&[daemon.port()], "");
+    life::of_a_place(&spec, |command| {
+        let uri = format!("mongodb://127.0.0.1:{}/hazard", daemon.port());
+        if command != format!("mongosh '{uri}' --eval 'db.dropDatabase()'") {
+            return Err(format!("another command: {command}").into());
+        }
+        driver::drop_database(daemon.port(), "hazard")
     })
 }
 
