@@ -44,6 +44,7 @@ const NOT_OF_EMIT: [&str; 9] = [
     "protocol",
     "gro",
     "receive_buffer",
+    "in_flight",
     "no_verify",
     "append",
     "store_timeout",

@@ -28,7 +28,7 @@ fn plan(arguments: &[&str]) -> Value {
 }
 
 /// A command line with something that does nothing, and the words that name it.
-const IDLE: [(&[&str], &[&str]); 33] = [
+const IDLE: [(&[&str], &[&str]); 36] = [
     (
         &["run", "--transport", "inproc", "--protocol", "graphite"],
         &["--protocol", "no wire"],
@@ -45,6 +45,15 @@ const IDLE: [(&[&str], &[&str]); 33] = [
     ),
     (&["run", "--transport", "unixgram", "--gso", "off"], &["--gso", "UDP"]),
     (&["run", "--transport", "tcp", "--gro", "off"], &["--gro", "UDP"]),
+    (&["run", "--in-flight", "8"], &["--in-flight", "--workers"]),
+    (
+        &["run", "--store", "rrdcached:unix:/x", "--in-flight", "8"],
+        &["--in-flight", "--workers"],
+    ),
+    (
+        &["emit", "--to", "tsb+tcp://127.0.0.1:1", "--in-flight", "8"],
+        &["--in-flight", "tsb run"],
+    ),
     (
         &["run", "--watch-pid", "4000000000"],
         &["4000000000", "no such process"],

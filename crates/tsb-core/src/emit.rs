@@ -30,6 +30,7 @@ mod unsent;
 mod worker;
 
 pub use cpu::PhaseCpu;
+pub use exceptions::ExceptionList;
 pub use live::{Live, LiveTimes, LiveTotals, LiveWorker};
 pub use report::{Counts, Ended, Exception, ExceptionKind, Latency, Report, Tally, WorkerReport};
 pub use run::{EmitError, run};

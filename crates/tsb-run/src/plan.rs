@@ -20,6 +20,13 @@ use crate::error::Error;
 /// Version of the serialized form; other versions are converted or refused.
 pub const PLAN_VERSION: u32 = 2;
 
+/// Default of [`Plan::in_flight`]: at the usual 1,000 operations per second, answers may take 64 ms
+/// before one waits; and a server that needs more is not made faster by a longer queue. It is the
+/// default of `mongo:`'s connections, too.
+pub const IN_FLIGHT: usize = 64;
+/// Largest [`Plan::in_flight`].
+const IN_FLIGHT_MAX: usize = 1 << 20;
+
 /// Longest fleet time of a run, in nanoseconds: timestamps are nanoseconds and end in 2262.
 const FLEET_SPAN_MAX_NS: u64 = 200 * 365 * 86_400 * SECOND_NS;
 
@@ -38,6 +45,10 @@ pub struct Plan {
     /// Options of the wire; unused by [`Transport::Inproc`].
     #[serde(default, skip_serializing_if = "WirePlan::is_usual")]
     pub wire: WirePlan,
+    /// Most writes of a client in flight at a time, divided among the workers; absent: 64, or one
+    /// for each worker if those are more. From the number of workers to 1,048,576.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<usize>,
     /// Upper bound of the series that a store or listener admits.
     pub max_series: u64,
     /// The workload.
@@ -93,6 +104,7 @@ impl Default for Plan {
             transport: Transport::Tcp,
             protocol: Protocol::Tsb,
             wire: WirePlan::default(),
+            in_flight: None,
             max_series: 10_000_000,
             workload,
             rate: AskedRate::Natural,
@@ -157,6 +169,7 @@ impl Plan {
             return Err(Error::plan("cannot run with this many workers").because_of("--workers is from 1 to 1024"));
         }
         self.wire.check()?;
+        self.check_in_flight()?;
         if self.report_interval_ns < 1_000_000 {
             return Err(Error::plan("cannot report that often").because_of("--report-interval is at least 1ms"));
         }
@@ -175,6 +188,32 @@ impl Plan {
         self.workload
             .check()
             .map_err(|error| Error::plan("cannot run this workload").because(&error))
+    }
+
+    fn check_in_flight(&self) -> Result<(), Error> {
+        let Some(bound) = self.in_flight else { return Ok(()) };
+        if self.transport.is_wire() {
+            return Err(Error::plan("cannot use --in-flight here")
+                .because_of(format!(
+                    "over {} a listener writes, one batch after the other",
+                    self.transport.name()
+                ))
+                .hint("give --transport inproc with a client of a server, or leave it out"));
+        }
+        if bound < self.workers || bound > IN_FLIGHT_MAX {
+            return Err(
+                Error::plan(format!("cannot keep {bound} writes in flight")).because_of(format!(
+                    "--in-flight is from the number of --workers, {}, to {IN_FLIGHT_MAX}",
+                    self.workers
+                )),
+            );
+        }
+        Ok(())
+    }
+
+    /// Most writes of a client in flight at a time, over all workers.
+    pub fn writes_in_flight(&self) -> usize {
+        self.in_flight.unwrap_or(IN_FLIGHT).max(self.workers)
     }
 
     /// Approximate fleet time of the run, in nanoseconds: churn is planned up to it, and later

@@ -12,6 +12,7 @@ mod finished_runs;
 mod fit;
 mod guarded_store;
 mod hdr_log;
+mod in_flight;
 mod interval_latencies;
 mod interval_recorder;
 mod journaled;
@@ -44,7 +45,7 @@ pub use assemble::{fingerprint, issued, offered, size};
 pub use missing::{missing, missing_note};
 
 pub use calls::Calls;
-pub use engine::{OpenStore, run_plan, run_store};
+pub use engine::{OpenStore, run_client, run_plan, run_store};
 pub use finished_runs::FinishedRuns;
 pub use guarded_store::GuardedStore;
 pub use hdr_log::write as write_hdr_log;

@@ -25,6 +25,7 @@ use tsb_stores::store::Store;
 mod keeping;
 mod kept;
 mod nearest;
+mod opened;
 mod redact;
 mod table;
 mod typed;
@@ -32,6 +33,7 @@ mod value;
 
 pub(crate) use kept::{FileName, Kept, KeptFiles, beside, quoted};
 pub use nearest::{distance, or_nearest};
+pub use opened::OpenedStore;
 use redact::redact;
 pub use redact::redact_text;
 use table::Make;
@@ -70,11 +72,13 @@ impl Spec {
 
     /// Opens the store with a clock of the caller's, such as virtual time for tests.
     pub fn open_with(&self, clock: &Arc<dyn Clock>) -> Result<Box<dyn Store>> {
-        let Some(Make::Store(make)) = self.base.make else {
-            return Err(self.error(format!("{} opens no store", self.base.scheme)));
-        };
         let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
-        let mut store = make(&self.path, &values).map_err(|error| self.named(error))?;
+        let made = match self.base.make {
+            Some(Make::Store(make)) => make(&self.path, &values),
+            Some(Make::Client(make)) => make(&self.path, &values).map(|client| -> Box<dyn Store> { client }),
+            _ => return Err(self.error(format!("{} opens no store", self.base.scheme))),
+        };
+        let mut store = made.map_err(|error| self.named(error))?;
         for wrapper in self.wrappers.iter().rev() {
             let Some(Make::Wrapper(wrap)) = wrapper.make else {
                 return Err(self.error(format!("{} is not a wrapper", wrapper.scheme)));
@@ -83,6 +87,27 @@ impl Spec {
             store = wrap(store, &values, clock).map_err(|error| self.named(error))?;
         }
         Ok(store)
+    }
+
+    /// Opens the store for a run: a client that takes many writes at a time as such.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_for_run(&self) -> Result<OpenedStore> {
+        match self.base.make {
+            Some(Make::Client(make)) if !self.is_wrapped() => {
+                let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
+                let client = make(&self.path, &values).map_err(|error| self.named(error))?;
+                Ok(OpenedStore::Async(Arc::from(client)))
+            }
+            _ => Ok(OpenedStore::Blocking(Arc::from(self.open()?))),
+        }
+    }
+
+    /// Whether a run hands it writes without waiting for their answers: an unwrapped client that
+    /// takes many at a time.
+    pub fn is_async(&self) -> bool {
+        matches!(self.base.make, Some(Make::Client(_))) && !self.is_wrapped()
     }
 
     /// Opens `write-cache+rrd:DIR` as a server like rrdcached: a cache of files of any layout, by

@@ -45,7 +45,10 @@ fn the_report_of_a_store_that_was_handed_over_names_it_and_no_spec() {
 
 #[test]
 fn the_report_of_a_store_that_the_plan_opened_names_its_spec() {
-    let open = |_: &Plan| Ok(Arc::new(MemoryStore::new(MemoryOptions::default())) as Arc<dyn Store>);
+    let open = |_: &Plan| {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(MemoryOptions::default()));
+        Ok(store.into())
+    };
     let run = run_plan(&plan(), &controls(), &open).unwrap().run;
     assert_eq!(run.plan["stores"], serde_json::json!(["memory:"]));
 }

@@ -233,6 +233,15 @@ pub struct RunOptions {
     /// From 1 to 1024. Use more than one if a single thread cannot reach the rate.
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
     pub workers: Option<u64>,
+    /// Most writes to a server that may be in flight at a time [default: 64]
+    ///
+    /// For the clients etcd: and mongo: in this process; over all workers, and at least one for each
+    /// of them. From 1 to 1048576. An operation that is due while this many wait for their answers
+    /// waits too, and shows as lag. Rate times answer time is the number in flight: at 1,000
+    /// operations/s, 64 are enough while answers take up to 64 ms. --rate max keeps this many in
+    /// flight at all times.
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
+    pub in_flight: Option<u64>,
 
     /// Datagram sockets over all emitting threads [default: 1]
     ///

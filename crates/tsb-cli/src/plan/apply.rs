@@ -230,6 +230,9 @@ fn apply_schedule(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> 
     if let Some(workers) = options.workers {
         plan.workers = workers as usize;
     }
+    if let Some(bound) = options.in_flight {
+        plan.in_flight = Some(bound as usize);
+    }
     Ok(())
 }
 

@@ -38,6 +38,13 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
         )],
         hint,
     )?;
+    let is_async =
+        !transport.is_wire() && !plan.stores.is_empty() && plan.stores.iter().all(tsb_run::spec::Spec::is_async);
+    let in_flight = "each write ends before the next one of its worker is sent";
+    refuse(
+        &[("--in-flight", options.in_flight.is_some() && !is_async, in_flight)],
+        "it is for clients that answer later, etcd: and mongo:, in process; --workers says how many write at a time",
+    )?;
     let stream = "only datagrams have it";
     let of_datagrams = [
         ("--sockets", options.sockets.is_some()),
@@ -107,6 +114,7 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
         ("--store", !options.store.is_empty(), no_store),
         ("--no-verify", options.no_verify.is_some(), no_store),
         ("--append", options.append.is_some(), no_store),
+        ("--in-flight", options.in_flight.is_some(), no_store),
         ("--store-timeout", args.run.store_timeout.is_some(), no_store),
         (
             "--no-calibrate",

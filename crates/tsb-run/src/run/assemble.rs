@@ -395,6 +395,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
         missing(&parts.performed.driven),
     ));
     notes.extend(driven_directly(parts));
+    notes.extend(in_flight(parts));
     notes.extend(unanswered(parts));
     notes.extend(parts.performed.unflushed.clone());
     notes.extend(seen_from_outside(parts));
@@ -419,6 +420,20 @@ fn driven_directly(parts: &Parts<'_>) -> Option<String> {
         "samples went from this process to the server; --transport tcp puts a wire and a listener of tsb before it"
             .to_owned()
     })
+}
+
+/// A note on how many writes of a client were in flight.
+fn in_flight(parts: &Parts<'_>) -> Option<String> {
+    let (most, bound) = (
+        parts.performed.driven.most_in_flight,
+        parts.context.plan.writes_in_flight(),
+    );
+    let full = if most == bound && !parts.context.plan.is_closed_loop() {
+        "; what was due beyond them waited, which is lag: --in-flight says how many there may be"
+    } else {
+        ""
+    };
+    (most > 0).then(|| format!("at most {most} of {bound} writes were in flight at a time{full}"))
 }
 
 /// A note on operations that a server never answered, or that never reached one.

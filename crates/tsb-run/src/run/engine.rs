@@ -12,7 +12,7 @@ use std::sync::mpsc::sync_channel;
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
 use tsb_core::report::Run;
-use tsb_stores::{Scope as FlushScope, Store};
+use tsb_stores::{AsyncStore, Scope as FlushScope, Store};
 
 use super::assemble::{Parts, assemble, ledger_inputs};
 use super::cost::{ReportedCpu, Span};
@@ -24,7 +24,7 @@ use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
 use super::store_timeouts::{WaitOutcome, Waiting};
-use super::{aftermath, asked, ceiling, earlier, fit, journaled, projection};
+use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, projection};
 use crate::audit::{Audit, Scope};
 use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
@@ -33,6 +33,7 @@ use crate::journal::{Followed, Follower};
 use crate::observer::{Phase, RunInfo};
 use crate::place::{Place, RunFile};
 use crate::plan::Plan;
+use crate::spec::OpenedStore;
 use crate::units;
 
 /// Stack size of the run's thread, in bytes: the size that the first thread of a process usually
@@ -40,7 +41,7 @@ use crate::units;
 const STACK_BYTES: usize = 8 << 20;
 
 /// Opens the only store of a plan.
-pub type OpenStore<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
+pub type OpenStore<'a> = &'a dyn Fn(&Plan) -> Result<OpenedStore, Error>;
 
 /// Runs a plan of one store, which it opens with `open` and closes.
 ///
@@ -48,9 +49,9 @@ pub type OpenStore<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
 /// If nothing could be measured. Later failures are in the verdict of the report.
 pub fn run_plan(plan: &Plan, controls: &Controls, open: OpenStore<'_>) -> Result<Finished, Error> {
     let opened = caught("a run", || open(plan)).unwrap_or_else(|said| Err(unusable(&said)));
-    let store = opened?;
+    let opened = opened?;
     supervised(plan, controls, move |plan, controls, state| {
-        let made = run_and_close(plan, store, controls, state);
+        let made = run_and_close(plan, opened, controls, state);
         let unmarked = state.unmark();
         let mut finished = made?;
         finished.run.notes.extend(
@@ -62,10 +63,10 @@ pub fn run_plan(plan: &Plan, controls: &Controls, open: OpenStore<'_>) -> Result
     })
 }
 
-fn run_and_close(plan: &Plan, store: Arc<dyn Store>, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
-    let finished = run_opened(plan, &store, controls, state)?;
+fn run_and_close(plan: &Plan, opened: OpenedStore, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+    let finished = run_opened(plan, &opened, controls, state)?;
     state.keep(finished);
-    let closed = close(store, state);
+    let closed = close(opened, state);
     let mut finished = state.kept()?;
     note_close(closed, &mut finished.run);
     if let Some(report) = &mut finished.run.place {
@@ -83,13 +84,25 @@ fn run_and_close(plan: &Plan, store: Arc<dyn Store>, controls: &Controls, state:
 /// # Errors
 /// If nothing could be measured. Later failures are in the verdict of the report.
 pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, controls: &Controls) -> Result<Finished, Error> {
+    run_open(plan, Arc::clone(store).into(), controls)
+}
+
+/// [`run_store`] with a store that takes many writes at a time: in process, writes are handed over
+/// without waiting for their answers, up to [`Plan::in_flight`].
+///
+/// # Errors
+/// As for [`run_store`].
+pub fn run_client(plan: &Plan, client: &Arc<dyn AsyncStore>, controls: &Controls) -> Result<Finished, Error> {
+    run_open(plan, Arc::clone(client).into(), controls)
+}
+
+fn run_open(plan: &Plan, opened: OpenedStore, controls: &Controls) -> Result<Finished, Error> {
     let plan = Plan {
         stores: Vec::new(),
         ..plan.clone()
     };
-    let store = Arc::clone(store);
     supervised(&plan, controls, move |plan, controls, state| {
-        run_opened(plan, &store, controls, state)
+        run_opened(plan, &opened, controls, state)
     })
 }
 
@@ -147,9 +160,11 @@ struct Closed {
 }
 
 /// Closes and drops the store; the report is complete by now.
-fn close(store: Arc<dyn Store>, state: &RunState) -> Closed {
+fn close(opened: OpenedStore, state: &RunState) -> Closed {
     let calls = &state.totals.calls;
     let name = state.store_name();
+    let store = opened.store();
+    drop(opened);
     let closed = {
         let _call = calls.begin("close");
         caught("close", || store.close())
@@ -184,12 +199,15 @@ fn note_close(closed: Closed, run: &mut Run) {
 }
 
 /// Runs a plan against an open store.
-fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+fn run_opened(plan: &Plan, opened: &OpenedStore, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+    let raw = &opened.store();
     let broken = |said| Error::internal("cannot use the store").because_of(format!("it {said}"));
     let guarded = Arc::new(GuardedStore::new(raw, &state.totals.calls).map_err(broken)?);
     let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
     let mut told = ReportedDamage::default();
     told.tell(&**store, |said| controls.warn(said));
+    let is_direct = opened.client().is_some() && !plan.transport.is_wire();
+    in_flight::check(plan.in_flight, is_direct, &store.to_string())?;
     let started = prepare(plan, &guarded, controls, state)?;
     let context = &started.context;
     controls.observer.begin(&run_info(context, store));
@@ -206,7 +224,7 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
     asked::check(context, ceiling)?;
     controls.enter(Phase::Running);
     let (_, base) = *state.start.get_or_init(|| context.beginning());
-    let performed = Arc::new(perform(started, raw, controls, state)?);
+    let performed = Arc::new(perform(started, opened, controls, state)?);
     let _ = state.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();
     let stats = performed.stats.clone().unwrap_or_default();
@@ -300,7 +318,7 @@ fn run_info(context: &RunContext, store: &Arc<dyn Store>) -> RunInfo {
 
 fn perform(
     started: &StartedRun,
-    raw: &Arc<dyn Store>,
+    opened: &OpenedStore,
     controls: &Controls,
     state: &RunState,
 ) -> Result<Performed, Error> {
@@ -312,7 +330,8 @@ fn perform(
     let pass = Pass {
         context,
         timetable: &context.timetable,
-        store: Arc::clone(raw),
+        store: opened.store(),
+        client: opened.client(),
         start_ns,
         base,
         stop: &controls.stops.stop,
@@ -329,7 +348,7 @@ fn perform(
         Arc::new(Monitor::new(inputs))
     });
     let followed = Followed {
-        acceptance: journaled::acceptance(context.plan.transport),
+        acceptance: journaled::acceptance(context.plan.transport, opened.client().is_some()),
         clock: &*context.clock,
         start_ns,
         live,

@@ -9,11 +9,11 @@ use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::{Protocol, UnsupportedSeries};
 use tsb_core::workload::{FleetSpec, Workload};
-use tsb_stores::Store;
 
 use super::earlier::Held;
 use crate::error::Error;
-use crate::plan::{AskedRate, Plan};
+use crate::plan::{AskedRate, IN_FLIGHT, Plan};
+use crate::spec::OpenedStore;
 
 /// What does not change while a run goes on.
 #[derive(Debug)]
@@ -184,11 +184,16 @@ pub fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Error> {
 ///
 /// # Errors
 /// When the plan names none, or it does not open.
-pub fn open(plan: &Plan) -> Result<Arc<dyn Store>, Error> {
+pub fn open(plan: &Plan) -> Result<OpenedStore, Error> {
     let spec = plan.stores.first();
     let spec = spec.ok_or_else(|| Error::plan("cannot run without a store").hint("give --store memory:"))?;
-    let store = spec.open().map_err(|error| Error::opening(spec, &error))?;
-    Ok(Arc::from(store))
+    // A driver with fewer connections would be a second queue, whose wait counts as the server's.
+    let pooled = plan.in_flight.filter(|_| spec.option("pool").is_none());
+    let pooled = pooled
+        .filter(|bound| *bound > IN_FLIGHT)
+        .map(|bound| spec.with("pool", &bound.to_string()));
+    let spec = pooled.as_ref().unwrap_or(spec);
+    spec.open_for_run().map_err(|error| Error::opening(spec, &error))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use tsb_core::time::Clock;
 
 use super::kept::{KeptFiles, RRD_FILES, SQLITE_FILES};
 use super::{Kind, Values};
+use tsb_stores::AsyncStore;
 use tsb_stores::error::Result;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
@@ -94,6 +95,9 @@ pub struct OptionInfo {
 /// Opens a store from a path and options.
 type OpenFn = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
 
+/// Opens a client that takes many writes at a time from a path and options.
+type OpenClientFn = fn(&str, &Values<'_>) -> Result<Box<dyn AsyncStore>>;
+
 /// Lists the existing series from a path and options, without creating or changing anything.
 type ListFn = fn(&str, &Values<'_>) -> Result<Vec<SeriesKey>>;
 
@@ -104,6 +108,11 @@ type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Make {
     Store(OpenFn),
+    #[cfg_attr(
+        not(any(feature = "mongo", feature = "etcd")),
+        expect(dead_code, reason = "only features bring clients")
+    )]
+    Client(OpenClientFn),
     Wrapper(WrapFn),
 }
 

@@ -3,20 +3,23 @@
 use std::path::Path;
 use std::process::Command;
 
-use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::{Batch, SeriesId, Timestamp};
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
+use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
 use crate::life;
-use crate::outage::{Survivors, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
+use crate::outage::{Survivors, TIMEOUT_S, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted", killed),
+        ("many_in_flight", many_in_flight),
+        ("killed_with_many_in_flight", killed_with_many_in_flight),
         ("the_leader_is_killed", leader_killed),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("etcd")),
@@ -120,6 +123,22 @@ fn killed(program: &str) -> Result<(), Failed> {
     survives(&*store, Survivors::All, |clock| {
         daemon.kill()?;
         clock.wait_until(clock.now() + SECOND_NS);
+        daemon.restart()
+    })
+}
+
+fn many_in_flight(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    is_no_slower_with_more(|in_flight| format!("etcd://127.0.0.1:{}/flight{in_flight}", daemon.port()))
+}
+
+fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
+    let mut daemon = single(program)?;
+    let spec = spec(&[daemon.port()], &format!("timeout={TIMEOUT_S}s"));
+    outlives_a_kill(&spec, || {
+        daemon.kill()?;
+        let clock = MonotonicClock::new();
+        clock.wait_until(SECOND_NS);
         daemon.restart()
     })
 }

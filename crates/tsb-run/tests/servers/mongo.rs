@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::process::Command;
 
-use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_remote::mongo::driver::bson::doc;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports};
+use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
 use crate::life;
 use crate::outage::{
-    Outcome, Survivors, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
+    Outcome, Survivors, TIMEOUT_S, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
 };
 use crate::{Test, of_program, places};
 
@@ -25,6 +26,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("killed_and_restarted_at_w1", |program| {
             killed(program, "j=0", Survivors::ButTheEnd)
         }),
+        ("many_in_flight", many_in_flight),
+        ("killed_with_many_in_flight", killed_with_many_in_flight),
         ("the_primary_is_killed_at_majority", |program| {
             primary_killed(program, "w=majority", Survivors::All)
         }),
@@ -78,6 +81,22 @@ fn killed(program: &str, options: &str, survivors: Survivors) -> Result<(), Fail
     survives(&*store, survivors, |clock| {
         daemon.kill()?;
         clock.wait_until(clock.now() + SECOND_NS);
+        daemon.restart()
+    })
+}
+
+fn many_in_flight(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    is_no_slower_with_more(|in_flight| format!("mongo://127.0.0.1:{}/flight{in_flight}?layout=ticks", daemon.port()))
+}
+
+fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
+    let mut daemon = single(program)?;
+    let spec = spec(&[daemon.port()], &format!("j=1&timeout={TIMEOUT_S}s"));
+    outlives_a_kill(&spec, || {
+        daemon.kill()?;
+        let clock = MonotonicClock::new();
+        clock.wait_until(SECOND_NS);
         daemon.restart()
     })
 }

@@ -14,7 +14,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     path: PathKind::Address,
     options: &OPTIONS,
     #[cfg(feature = "etcd")]
-    make: Some(Make::Store(client::open)),
+    make: Some(Make::Client(client::open)),
     #[cfg(not(feature = "etcd"))]
     make: None,
     #[cfg(feature = "etcd")]
@@ -73,10 +73,10 @@ mod client {
     use crate::spec::table::{Keeps, NamedBy, address_of};
     use tsb_remote::Address;
     use tsb_remote::etcd::{self, EtcdOptions};
+    use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
-    use tsb_stores::store::Store;
 
-    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn AsyncStore>> {
         Ok(Box::new(etcd::open(&address(path, values)?, &options(values)?)?))
     }
 

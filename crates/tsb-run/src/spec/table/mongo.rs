@@ -14,7 +14,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     path: PathKind::Address,
     options: &OPTIONS,
     #[cfg(feature = "mongo")]
-    make: Some(Make::Store(client::open)),
+    make: Some(Make::Client(client::open)),
     #[cfg(not(feature = "mongo"))]
     make: None,
     #[cfg(feature = "mongo")]
@@ -107,10 +107,10 @@ mod client {
     use crate::spec::table::{Keeps, NamedBy, address_of};
     use tsb_remote::Address;
     use tsb_remote::mongo::{self, Granularity, LayoutKind, Members, MongoOptions, WriteConcern};
+    use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
-    use tsb_stores::store::Store;
 
-    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn AsyncStore>> {
         Ok(Box::new(mongo::open(&address(path, values)?, &options(values)?)?))
     }
 
