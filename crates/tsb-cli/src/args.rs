@@ -20,33 +20,43 @@ pub use query::{QueryArgs, RowConsolidation};
     version,
     about,
     override_usage = "tsb [OPTIONS OF RUN]\n       tsb <COMMAND> [OPTIONS]",
-    after_help = "Without a command it is tsb run, with the same options: tsb run -h",
+    after_help = "Without a command, tsb does what `tsb run` does, with the same options: tsb run -h",
     long_about = "How many metrics per second can this store really take?\n\n\
-        tsb simulates a fleet that reports at a fixed rate, drives it at a store, keeps time without \
-        coordinated omission, and afterwards reads every acknowledged sample back. Without a command it \
-        sends 54,000 samples/s of a production-like fleet over loopback TCP into memory for ten seconds.",
+        tsb simulates a fleet that reports at a fixed rate, sends its samples to a store, measures latency \
+        without coordinated omission, and afterwards reads every acknowledged sample back. Without a command, \
+        it sends 54,000 samples per second of a production-like fleet over loopback TCP into memory for ten \
+        seconds.",
     after_long_help = crate::exit::help()
 )]
 pub struct Cli {
     /// What to do; without a command: the ten-second run.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Options of the run that happens without a command.
+    /// Options of the run that is made without a command.
     #[command(flatten)]
     pub run: RunArgs,
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 8] = [
+const NOT_OF_EMIT: [&str; 13] = [
     "store",
     "transport",
     "protocol",
     "gro",
     "receive_buffer",
+    "in_flight",
+    "preload",
+    "queries",
+    "query_workers",
     "no_verify",
+    "append",
     "store_timeout",
     "no_calibrate",
 ];
+
+/// Options of results that `tsb ingest` refuses, because a listener times no operations; its help
+/// leaves them out.
+const NOT_OF_INGEST: [&str; 1] = ["hdr_log"];
 
 /// The command line as shown in help: the options of a run appear under `tsb run` only, not
 /// under `tsb` as well.
@@ -56,13 +66,17 @@ pub fn command() -> clap::Command {
         let is_hidden = of_run(&argument);
         argument.hide(is_hidden)
     };
-    let without = |command: clap::Command| {
-        let names = NOT_OF_EMIT.into_iter();
-        names.fold(command, |command, name| {
-            command.mut_arg(name, |argument| argument.hide(true))
-        })
+    let without = |names: &'static [&'static str]| {
+        move |command: clap::Command| {
+            let hidden =
+                |command: clap::Command, name: &&'static str| command.mut_arg(*name, |argument| argument.hide(true));
+            names.iter().fold(command, hidden)
+        }
     };
-    Cli::command().mut_args(hide).mut_subcommand("emit", without)
+    Cli::command()
+        .mut_args(hide)
+        .mut_subcommand("emit", without(&NOT_OF_EMIT))
+        .mut_subcommand("ingest", without(&NOT_OF_INGEST))
 }
 
 /// Parses the arguments of the process.
@@ -78,7 +92,7 @@ pub fn parse() -> Result<Cli, clap::Error> {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Drive a simulated fleet at a store, then read everything back
+    /// Send the samples of a simulated fleet to a store, then read everything back
     #[command(
         after_help = "More options and examples: tsb run --help",
         after_long_help = "Examples:\n  \
@@ -87,26 +101,26 @@ pub enum Command {
             tsb run --store memory: --store sqlite:/tmp/m.db --out both.json\n  \
             tsb run --transport inproc --rate max --fleet-time 2h\n  \
             tsb run --transport udp --protocol graphite --rate 200k\n  \
-            tsb run --plan both.json --duration 5m            the same work again, for longer"
+            tsb run --plan both.json --duration 5m            repeat a run for longer"
     )]
     Run(Box<RunArgs>),
-    /// Listen for real clients, and store what they send
+    /// Receive samples from real clients, and store them
     Ingest(IngestArgs),
-    /// Send a simulated fleet to a server, and nothing else
+    /// Send the samples of a simulated fleet to a server of another program
     Emit(Box<EmitArgs>),
-    /// Read a store back against the report or the journal of the run that filled it
+    /// Read a store back, and check it against the report or journal of the run that filled it
     Verify(VerifyArgs),
-    /// Show reports again: as text, page or tables; several side by side
+    /// Show reports as text, page or tables, or compare several
     Report(ReportArgs),
     /// Print the series or samples that a store holds
     Query(QueryArgs),
-    /// Record this machine's own values into a trace file
+    /// Record metrics of this machine into a trace file
     Record(RecordArgs),
     /// Repeat a published experiment with its mistakes removed
     Reproduce(ReproduceArgs),
     /// List the stores, their options and their durability
     Stores(StoresArgs),
-    /// Examine this machine for what would spoil a measurement
+    /// Find what on this machine would disturb a measurement
     Doctor(DoctorArgs),
     /// Print a completion script for a shell
     Completions {
@@ -126,10 +140,10 @@ pub enum Command {
 /// How results are written to stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Text to read
     #[default]
     Text,
-    /// Complete and versioned, for programs
+    /// Complete and versioned JSON, for programs
     Json,
     /// One line per interval, for spreadsheets
     Csv,
@@ -138,10 +152,10 @@ pub enum Format {
 /// How a result that is no table is written to stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DocumentFormat {
-    /// For people
+    /// Text to read
     #[default]
     Text,
-    /// Complete and versioned, for programs
+    /// Complete and versioned JSON, for programs
     Json,
 }
 
@@ -167,13 +181,13 @@ pub const PROCESSES: usize = 64;
 
 /// `tsb ingest`
 #[derive(Debug, Args)]
-#[command(after_long_help = "Options of a listener stand in its URL:\n\
+#[command(after_long_help = "Options of a listener are part of its URL:\n\
     \x20 ?idle=5m              close a connection, or forget a sender of datagrams,\n\
-    \x20                       that is silent for this long. Default: 10m for\n\
-    \x20                       connections, off for datagrams. While no further\n\
-    \x20                       connection has room, silence of 1m is enough.\n\
-    \x20 ?receive-buffer=8MiB  of datagrams: room for what comes in one burst\n\
-    \x20 ?gro=off              of UDP: take each datagram by itself\n\
+    \x20                       that sends nothing for this long. Default: 10m for\n\
+    \x20                       connections, off for datagrams. 1m if the limit of\n\
+    \x20                       connections is reached.\n\
+    \x20 ?receive-buffer=8MiB  datagrams: size of the kernel's receive buffer\n\
+    \x20 ?gro=off              UDP: receive one datagram per system call\n\
     \n\
     Examples:\n  \
     tsb ingest --listen graphite+tcp://127.0.0.1:2003 --store sqlite:/tmp/m.db\n  \
@@ -187,7 +201,7 @@ pub struct IngestArgs {
     /// `rrdcached+unix:/run/rrdcached.sock` serves rrdcached's clients, with `--store write-cache+rrd:DIR`.
     #[arg(long, value_name = "URL", required = true)]
     pub listen: Vec<Typed>,
-    /// Store for what arrives, such as memory:?max_bytes=4GiB
+    /// Store for the received samples, such as memory:?max_bytes=4GiB
     #[arg(long, value_name = "SPEC", default_value = "memory:")]
     pub store: Typed,
     /// Stop after this long; without it, at Ctrl-C
@@ -198,26 +212,26 @@ pub struct IngestArgs {
     pub once: bool,
     /// Refuse new series beyond this number, and count them
     ///
-    /// With --max-name-bytes it bounds the memory that a flood of new names can take.
+    /// Together with --max-name-bytes, this limits the memory that a flood of new names can use.
     #[arg(long, value_name = "N", default_value = MAX_SERIES)]
     pub max_series: String,
-    /// Refuse new series when the names take this much memory, and count them
+    /// Refuse new series once the names use this much memory, and count them
     ///
-    /// Names, labels and their tables count. What decoders remember of names is bounded by the
-    /// same size once more for each listener.
+    /// Names, labels and their tables count. The names that decoders remember are limited separately,
+    /// to the same size per listener.
     #[arg(long, value_name = "SIZE", default_value = MAX_NAME_BYTES)]
     pub max_name_bytes: String,
     /// Refuse connections beyond this number, and count them
     ///
-    /// Of senders of datagrams this many are remembered: for a further one, the sender that sent
-    /// the least of late is forgotten and counted.
+    /// Also the number of datagram senders that are remembered: beyond it, the sender that sent least
+    /// recently is forgotten, and counted.
     #[arg(long, value_name = "N", default_value = "1024")]
     pub max_connections: String,
-    /// Give up a call into the store that takes longer, once listening is over
+    /// Longest time that a call into the store may take once listening has ended
     ///
-    /// Such as `5s`. The result then says what is known without the store. Without it, 30s after a
-    /// stop (Ctrl-C, SIGTERM), and 10m at the end of --duration and --once. A second Ctrl-C waits
-    /// for nothing.
+    /// Such as `5s`. When it has passed, the result contains what is known without the store. Without
+    /// it, 30s after a stop (Ctrl-C, SIGTERM), and 10m after the end of --duration or --once. A second
+    /// Ctrl-C does not wait.
     #[arg(long, value_name = "DURATION")]
     pub store_timeout: Option<String>,
     /// Allow addresses that other machines can reach
@@ -244,11 +258,11 @@ pub struct EmitArgs {
     ///
     /// PROTOCOL+TRANSPORT://ADDRESS. Also `tsb+udp://127.0.0.1:4270?sockets=30&gso=off`,
     /// `influx+http://127.0.0.1:8086?db=tsb` and `graphite+unix:///run/carbon.sock`.
-    /// `?timeout=10s` bounds the wait for an answer, for a server that takes nothing, and for the
-    /// end of a connection; without it, a minute, and half a minute for the end.
+    /// `?timeout=10s` limits the wait for an answer, for a server that reads nothing, and for the end
+    /// of a connection; without it, 60s, and 30s for the end.
     #[arg(long, value_name = "URL")]
     pub to: Typed,
-    /// Connections, one per emitting thread; without it, as --workers says
+    /// Number of connections, one per emitting thread; without it, the value of --workers
     #[arg(long, value_name = "N")]
     pub connections: Option<u64>,
     /// The options of a run; those of a store are refused.
@@ -259,19 +273,18 @@ pub struct EmitArgs {
 /// `tsb verify`
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// JSON report of the run, as --out wrote it, or the journal that a killed run left
+    /// JSON report that --out wrote, or the journal that a killed run left
     ///
-    /// The journal is beside the report, with .journal added to its name, or where --journal
-    /// put it.
+    /// The journal has the name of the report with .journal added, or the name given with --journal.
     pub report: PathBuf,
-    /// Store to read; without it, the one that the report names
+    /// Store to read; without it, the store named in the report
     #[arg(long, value_name = "SPEC")]
     pub store: Option<Typed>,
     /// What ended the run of a journal: kill or power-cut
     ///
-    /// After a kill, everything that was acknowledged as buffered must be there; after a power
-    /// cut, what was acknowledged as synced. Without it, the machine's own word decides: whether
-    /// it has started again since.
+    /// After a kill, all samples acknowledged as buffered must be in the store; after a power cut,
+    /// those acknowledged as synced. Without it, tsb checks whether the machine has been restarted
+    /// since.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub after: Option<RunEnd>,
     /// How to print the result on stdout
@@ -291,20 +304,20 @@ pub enum RunEnd {
 /// `tsb report`
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "With two runs or more, verdicts and what makes the runs unequal come first; then every figure of \
-        each run stands beside that of the first one, with the ratio.\n\n\
+    after_long_help = "Two or more runs are compared: first their verdicts and what makes them unequal, then every figure \
+        next to that of the first run, with the ratio.\n\n\
         Examples:\n  tsb report run.json --html run.html\n  \
         tsb report old.json new.json --label before --label after\n  \
         tsb report run.json --csv tables"
 )]
 pub struct ReportArgs {
-    /// JSON reports, as `--out` or `--format json` of `tsb run` wrote them
+    /// JSON reports that `--out` or `--format json` wrote
     #[arg(value_name = "REPORT", required = true)]
     pub reports: Vec<PathBuf>,
     /// Name of a run, once per run, in their order
     ///
-    /// Without it, a run has the label that it was given when it ran, else the name of its store and what
-    /// tells it from the others, such as the name of its file.
+    /// Without it, a run has the label that it was given when it ran, or else the name of its store and
+    /// the option in which it differs from the others, such as the file.
     #[arg(long, value_name = "NAME")]
     pub label: Vec<String>,
     /// Also write one self-contained page with plots; without it, none
@@ -335,10 +348,10 @@ pub struct RecordArgs {
     /// Time between two samples of each value
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub every: String,
-    /// Most processes to record at a time, the busiest first
+    /// Largest number of processes to record at a time, the busiest first
     #[arg(long, value_name = "N", default_value_t = PROCESSES)]
     pub processes: usize,
-    /// Record only this process; may be given more than once; without it, the busiest
+    /// Record only this process; may be given more than once; without it, the busiest ones
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
     /// Print no progress on stderr
@@ -363,10 +376,10 @@ pub struct ReproduceArgs {
     /// Run a smaller version that ends within two minutes
     #[arg(long)]
     pub quick: bool,
-    /// Numbers of files, such as 1000,10000; without it, the published ones
+    /// Numbers of files to measure, such as 1000,10000; without it, the published numbers
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub files: Vec<usize>,
-    /// Folder for its files, in one of their own that is removed at the end
+    /// Folder in which a temporary folder for the files is made
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// How to print the result on stdout
@@ -374,8 +387,8 @@ pub struct ReproduceArgs {
     pub format: DocumentFormat,
     /// Also write the result as JSON into this file
     ///
-    /// That it can be written is checked before the experiment starts. Without it, the result goes
-    /// to stdout only.
+    /// An error is reported before the experiment starts if the file cannot be written. Without it,
+    /// the result goes to stdout only.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print no progress on stderr
@@ -393,7 +406,7 @@ pub enum Experiment {
 /// `tsb doctor`
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Folder whose disk is examined: where a store would keep its files
+    /// Folder where a store would keep its files; its disk is examined
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// How to print the findings on stdout

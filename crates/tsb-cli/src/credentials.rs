@@ -4,11 +4,8 @@
 //! Credentials in the spec itself, in its address or in the file that its option `credentials`
 //! names, have precedence. Plans and reports contain neither.
 
-use std::sync::Arc;
-
 use tsb_run::spec::Spec;
-use tsb_run::{Error, Plan};
-use tsb_stores::Store;
+use tsb_run::{Error, OpenedStore, Plan};
 use tsb_stores::secret::Credentials;
 
 /// The variable that holds `user:password` for a kind of server.
@@ -29,7 +26,7 @@ pub fn complete(spec: &Spec) -> Result<Spec, Error> {
 ///
 /// # Errors
 /// If the plan names no store, or it cannot be opened.
-pub fn open(plan: &Plan) -> Result<Arc<dyn Store>, Error> {
+pub fn open(plan: &Plan) -> Result<OpenedStore, Error> {
     let stores = plan.stores.iter().take(1).map(complete).collect::<Result<_, _>>()?;
     tsb_run::open(&Plan { stores, ..plan.clone() })
 }

@@ -104,6 +104,7 @@ fn send(
         context,
         timetable: &context.timetable,
         store: nowhere,
+        client: None,
         start_ns,
         base,
         stop: &controls.stops.stop,

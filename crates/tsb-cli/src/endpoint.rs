@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_nothing_is_refused() {
+    fn flags_without_effect_are_refused() {
         for (text, needs) in [
             ("tsb+tcp://h:1?sockets=2", "udp or unixgram"),
             ("tsb+unix:///a?receive-buffer=1MiB", "udp or unixgram"),

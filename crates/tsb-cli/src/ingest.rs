@@ -150,7 +150,7 @@ fn plan(args: &IngestArgs, limits: &Limits, duration_ns: Option<u64>, has_series
     plan.max_series = has_series.then_some(limits.max_series as u64);
     plan.max_name_bytes = has_series.then_some(limits.max_name_bytes);
     plan.allow_remote = args.allow_remote;
-    // `store_timeouts` has refused what is no duration.
+    // `store_timeouts` has refused what is not a duration.
     let store_timeout = args.store_timeout.as_deref();
     plan.store_timeout_ns = store_timeout.and_then(|text| units::parse_duration(text).ok());
     plan

@@ -37,7 +37,9 @@ pub fn read(path: &Path) -> Result<Report, Failure> {
         .map_err(|error| failure().because(&error))?
         .len();
     if length > BYTES_MAX {
-        return Err(failure().because_of(format!("it is longer than {BYTES_MAX} bytes: it is no report of tsb")));
+        return Err(failure().because_of(format!(
+            "it is longer than {BYTES_MAX} bytes: it is not a report of tsb"
+        )));
     }
     let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
     parse(&text).map_err(|why| {
@@ -62,7 +64,7 @@ fn parse(text: &str) -> Result<Report, String> {
                 "its schema_version is {version}; this program reads 1 to {SCHEMA_VERSION}"
             ));
         }
-        None => return Err("it has no schema_version: it is no report of tsb".to_owned()),
+        None => return Err("it has no schema_version: it is not a report of tsb".to_owned()),
     };
     let runs = match head.runs {
         Some(_) => serde_json::from_str::<ReportRuns>(text).map(|several| several.runs),
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_refused_with_the_place() {
+    fn files_that_are_no_report_are_refused_with_line_and_column() {
         let cut = &FIRST[..FIRST.len() / 2];
         let wrong = FIRST.replacen("\"interrupted\": false", "\"interrupted\": \"no\"", 1);
         for (text, words) in [

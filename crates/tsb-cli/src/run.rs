@@ -105,7 +105,7 @@ pub(crate) fn journal(args: &RunArgs, outputs: &Outputs) -> Result<Option<Arc<Jo
     if args.journal.is_some() && taken.contains(&&args.journal) {
         return Err(
             Failure::usage("cannot write the journal into a file that another result goes to")
-                .hint("give --journal a file of its own"),
+                .hint("give --journal another file"),
         );
     }
     let journal = match (&args.journal, outputs.report_file()) {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pipe_has_no_room_for_is_dropped_and_what_follows_is_written() {
+    fn lines_that_a_full_pipe_cannot_take_are_dropped_and_later_ones_written() {
         let (mut reader, mut writer) = io::pipe().unwrap();
         let line = "x".repeat(999) + "\n";
         for _ in 0..1_000 {

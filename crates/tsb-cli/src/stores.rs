@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tsb_core::report::Written;
 use tsb_core::report::listing::{ListedOption, ListedStore, Listing};
-use tsb_run::spec::{Place, StoreInfo, known};
+use tsb_run::spec::{PathKind, StoreInfo, known};
 
 use crate::args::{Format, StoresArgs};
 use crate::exit::Exit;
@@ -27,10 +27,10 @@ pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
 }
 
 fn name(store: &StoreInfo) -> String {
-    match (store.is_wrapper, store.place) {
+    match (store.is_wrapper, store.path) {
         (true, _) => format!("{}+STORE", store.scheme),
-        (false, Place::Path | Place::Address) => format!("{}:PATH", store.scheme),
-        (false, Place::Nowhere) => format!("{}:", store.scheme),
+        (false, PathKind::Path | PathKind::Address) => format!("{}:PATH", store.scheme),
+        (false, PathKind::Nowhere) => format!("{}:", store.scheme),
     }
 }
 
@@ -88,7 +88,7 @@ fn listed(store: &StoreInfo) -> ListedStore {
         built: store.is_built(),
         feature: store.feature.map(str::to_owned),
         wrapper: store.is_wrapper,
-        takes_path: store.place != Place::Nowhere,
+        takes_path: store.path != PathKind::Nowhere,
         options: options.collect(),
     }
 }

@@ -172,6 +172,13 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
     settle(&facts.expected_absent(), &audit, &mut ledger);
     facts.bound(&audit, &mut ledger);
     let mut verdict = judge(&ledger, None);
+    if audit.tally.duplicated > 0 && !audit.wrong_answers.is_empty() {
+        verdict.reasons.push(
+            "the store holds newer samples than this run sent: if a later run was told to --append here, verify the \
+             report of that one"
+                .to_owned(),
+        );
+    }
     if let Err(failure) = query::check_structure(&spec) {
         condemn(&mut verdict, &failure);
     }
@@ -239,6 +246,7 @@ fn read(
     unnamed: u64,
 ) -> Result<Audit, Failure> {
     let ticks = issued_ticks(run, workload);
+    let earlier = run.place.as_ref().and_then(|place| place.earlier);
     let cpu_ns = AtomicU64::new(0);
     let scope = Scope {
         cpu_ns: &cpu_ns,
@@ -246,6 +254,7 @@ fn read(
         workload,
         base: Timestamp(run.started_at_ns),
         history,
+        since: earlier.map(|earlier| Timestamp(earlier.before_ns)),
         ticks: &ticks,
         rejected: &facts.rejected(),
         unsent: &facts.operations(ExceptionKind::Shed),
@@ -279,8 +288,8 @@ fn judge(ledger: &LedgerReport, unread: Option<String>) -> Verdict {
         }
         verdict.status = verdict.status.min(Status::Unverified);
         verdict.reasons.push(format!(
-            "the store lost between {} and {} samples: {} may have been lost by the store or on the way, and nobody \
-             can say which",
+            "the store lost between {} and {} samples: {} may have been lost by the store or on the way, and it \
+             is unknown which",
             units::count(evidence.lost),
             units::count(at_most),
             units::count(at_most.saturating_sub(evidence.lost)),

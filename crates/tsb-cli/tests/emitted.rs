@@ -1,5 +1,5 @@
 //! A store that `tsb emit` filled over somebody's listener, held against its report: what was
-//! shed, refused, never answered or dropped on the way is no loss of the store, and what is
+//! shed, refused, never answered or dropped on the way is not a loss of the store, and what is
 //! lost is known to the sample. (Issue 14.)
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
@@ -131,7 +131,7 @@ fn loses_nothing_and_then_what_is_taken(transfer: &Transfer, accepted: u64) {
 }
 
 #[test]
-fn what_a_server_refused_is_no_loss_and_the_rest_is_exact() {
+fn samples_that_a_server_refused_are_no_loss() {
     let mut transfer = Transfer::begin("influx+http://127.0.0.1:0", "", &["--max-series", "300"]);
     let (sent, code) = transfer.emit("influx+http", "--series 540 --interval 100ms --duration 1s");
     let received = transfer.received();
@@ -146,7 +146,7 @@ fn what_a_server_refused_is_no_loss_and_the_rest_is_exact() {
 }
 
 #[test]
-fn what_was_shed_before_a_slow_server_is_no_loss() {
+fn samples_shed_before_a_slow_server_are_no_loss() {
     let mut transfer = Transfer::begin("influx+http://127.0.0.1:0", "throttle+?&throttle.rate=4000", &[]);
     let (sent, code) = transfer.emit("influx+http", "--series 540 --rate 20000 --duration 1s");
     transfer.received();
@@ -159,7 +159,7 @@ fn what_was_shed_before_a_slow_server_is_no_loss() {
 }
 
 #[test]
-fn what_a_server_that_went_away_left_open_is_settled_by_reading_back() {
+fn unknown_outcomes_of_a_lost_server_are_settled_by_reading_back() {
     let mut transfer = Transfer::begin("influx+http://127.0.0.1:0", "", &[]);
     let listener = transfer.listener.take().unwrap();
     let pid = listener.id().to_string();
@@ -204,7 +204,7 @@ fn drops_on_a_wire_without_answers_are_counted_and_leave_the_store_unverified() 
     let counted = ["verified", "lost_in_transport", "lost", "lost_at_most"].map(|name| count(&store, name));
     assert_eq!(counted, [accepted, dropped, 0, dropped], "{store:#}");
     let words = tsb_run::units::count(dropped);
-    let words = format!("{words} may have been lost by the store or on the way, and nobody can say which");
+    let words = format!("{words} may have been lost by the store or on the way, and it is unknown which");
     assert!(text.contains(&words) && !text.contains("could be compared"), "{text}");
 }
 

@@ -28,7 +28,7 @@ fn plan(arguments: &[&str]) -> Value {
 }
 
 /// A command line with something that does nothing, and the words that name it.
-const IDLE: [(&[&str], &[&str]); 35] = [
+const IDLE: [(&[&str], &[&str]); 38] = [
     (
         &["run", "--query-workers", "2"],
         &["--query-workers", "nothing is queried"],
@@ -53,6 +53,15 @@ const IDLE: [(&[&str], &[&str]); 35] = [
     ),
     (&["run", "--transport", "unixgram", "--gso", "off"], &["--gso", "UDP"]),
     (&["run", "--transport", "tcp", "--gro", "off"], &["--gro", "UDP"]),
+    (&["run", "--in-flight", "8"], &["--in-flight", "--workers"]),
+    (
+        &["run", "--store", "rrdcached:unix:/x", "--in-flight", "8"],
+        &["--in-flight", "--workers"],
+    ),
+    (
+        &["emit", "--to", "tsb+tcp://127.0.0.1:1", "--in-flight", "8"],
+        &["--in-flight", "tsb run"],
+    ),
     (
         &["run", "--watch-pid", "4000000000"],
         &["4000000000", "no such process"],
@@ -159,7 +168,7 @@ const IDLE: [(&[&str], &[&str]); 35] = [
 ];
 
 #[test]
-fn what_has_no_effect_is_refused_with_its_name() {
+fn options_without_effect_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, words) in IDLE {
         let output = program::tsb(arguments).current_dir(folder.path()).output().unwrap();

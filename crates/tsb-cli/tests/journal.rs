@@ -137,7 +137,7 @@ fn sqlite(folder: &Path, options: &str) -> (PathBuf, String) {
 }
 
 #[test]
-fn what_is_gone_after_a_kill_is_lost_to_the_sample() {
+fn samples_gone_after_a_kill_are_counted_exactly() {
     let folder = tempfile::tempdir().unwrap();
     let (path, spec) = sqlite(folder.path(), "?layout=rows");
     let journal = killed(folder.path(), &spec, 100, &["--transport", "inproc"]);
@@ -224,7 +224,7 @@ fn another_process_does_not_write_the_same_file_by_another_name() {
 }
 
 #[test]
-fn what_came_over_sockets_is_known_when_it_was_taken() {
+fn samples_over_sockets_are_journaled_once_accepted() {
     for (transport, workers) in [("tcp", "1"), ("unix", "3"), ("http", "2")] {
         let folder = tempfile::tempdir().unwrap();
         let (_, spec) = sqlite(folder.path(), "");

@@ -197,7 +197,7 @@ fn a_newest_that_is_not_what_a_query_returns_makes_the_run_invalid() {
 }
 
 #[test]
-fn what_a_retention_cannot_have_taken_is_lost_whatever_newest_says() {
+fn samples_within_the_retention_are_lost_whatever_newest_says() {
     let finished = memory(FalseAnswer::EverythingExpired);
     let counts = &finished.run.ledger.counts;
     assert_eq!(counts.get(Counter::Expired), Some(0), "{counts:?}");
@@ -207,7 +207,7 @@ fn what_a_retention_cannot_have_taken_is_lost_whatever_newest_says() {
 }
 
 #[test]
-fn what_is_gone_before_its_retention_is_lost_and_what_is_older_is_expired() {
+fn samples_gone_within_the_retention_are_lost_and_older_ones_expired() {
     // Three hours of the fleet in a second, and a stated retention of one.
     let faster = |options: &mut RunOptions| {
         options.interval = Some("60s".to_owned());
@@ -248,7 +248,7 @@ fn rrd(folder: &Path, lie: FalseAnswer, first: u64) -> Arc<dyn Store> {
 }
 
 #[test]
-fn what_a_store_forgot_within_an_unfinished_step_is_lost() {
+fn samples_missing_in_an_unfinished_step_are_lost() {
     let short = |options: &mut RunOptions| options.series = Some("54".to_owned());
     let folder = tempfile::tempdir().unwrap();
     // A host is a batch: the first write is all that it takes of its series.

@@ -72,7 +72,7 @@ impl Transfer {
 }
 
 #[test]
-fn what_a_sender_or_a_receiver_cannot_know_is_absent() {
+fn figures_that_one_end_cannot_know_are_absent() {
     let transfer = Transfer::make();
     let (emitted, received) = (transfer.json("sent.json"), transfer.json("got.json"));
     assert_eq!(emitted["ledger"]["sent"], received["ledger"]["accepted"]);
@@ -178,7 +178,7 @@ fn request(lines: &mut impl BufRead) -> Option<usize> {
 }
 
 #[test]
-fn what_a_slow_server_did_not_get_is_said_and_flatters_nothing() {
+fn operations_shed_before_a_slow_server_are_reported_and_flatter_no_quantile() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("r.json");
     let to = format!("influx+http://{}", slow());

@@ -206,7 +206,7 @@ fn a_folder_of_two_column_files_is_read_back_time_for_time() {
 
 /// On a grid that was asked for, what is dropped and moved is in the report.
 #[test]
-fn what_a_grid_drops_and_moves_is_in_the_report() {
+fn samples_that_a_grid_drops_or_moves_are_in_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cpu.csv");
     write(&path, "timestamp,value\n100,1\n110,2\n113,3\n121,4\n130,5\n");

@@ -131,7 +131,7 @@ fn a_run_is_verified_by_another_process_and_under_another_name() {
 }
 
 #[test]
-fn what_is_missing_is_found_by_verifying() {
+fn verify_finds_missing_samples() {
     let filled = FilledFile::small("?layout=rows");
     let database = rusqlite::Connection::open(filled.path("x.db")).unwrap();
     let gone = database.execute("DELETE FROM sample WHERE series = 7", []).unwrap();
@@ -235,7 +235,7 @@ fn samples_are_printed_and_nothing_is_made() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_left_alone() {
+fn foreign_files_are_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(

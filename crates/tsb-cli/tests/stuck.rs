@@ -179,7 +179,7 @@ fn run(at: StuckCall, plan: &Plan, controls: &Controls) -> (Report, StoreCounts)
             held: Mutex::new(()),
         };
         let store: Arc<dyn Store> = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), swamp);
-        Ok(store)
+        Ok(store.into())
     };
     let failed = run_each(plan, controls, &open, &kept, |_| {}).unwrap();
     assert!(failed.is_none(), "{at:?}: {failed:?}");
@@ -242,7 +242,7 @@ fn a_store_stuck_at_the_end_leaves_both_reports() {
 }
 
 #[test]
-fn what_is_known_of_a_stuck_write_is_exact() {
+fn the_counts_of_a_stuck_write_are_exact() {
     let (report, known) = run(StuckCall::Write, &plan("inproc", "400ms"), &controls());
     let run = &report.runs[0];
     let count = |counter| run.ledger.counts.count(counter);
@@ -364,7 +364,7 @@ fn a_slow_store_that_returns_is_not_abandoned() {
     plan.stores.truncate(1);
     let open = |_: &Plan| {
         let store: Arc<dyn Store> = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), SlowStore);
-        Ok(store)
+        Ok(store.into())
     };
     assert!(run_each(&plan, &controls(), &open, &kept, |_| {}).unwrap().is_none());
     is_whole(&kept.report().runs[0]);

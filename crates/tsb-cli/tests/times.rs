@@ -50,7 +50,7 @@ fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Run {
 }
 
 #[test]
-fn what_waits_in_a_socket_is_delivery_and_not_service() {
+fn time_in_a_socket_is_delivery_and_not_service() {
     // Five times too slow: most operations wait in the socket, each for many others.
     for transport in ["tcp", "unix", "unixgram"] {
         let slow = throttled(ThrottleOptions {
@@ -155,7 +155,7 @@ fn a_batch_is_as_large_as_was_asked() {
 }
 
 #[test]
-fn what_never_becomes_visible_is_stale_in_every_kind_of_run() {
+fn samples_that_never_become_visible_are_stale_in_every_kind_of_run() {
     for (rate, schedule) in [
         (Some("43200"), None),
         (Some("max"), None),
@@ -261,7 +261,7 @@ fn a_schedule_counts_samples_and_what_it_asks_is_told_interval_by_interval() {
 }
 
 #[test]
-fn what_is_asked_does_not_sink_with_what_is_held() {
+fn the_asked_rate_does_not_follow_the_held_rate() {
     // 0.432 s of work for a store that takes two.
     let slow = throttled(ThrottleOptions {
         rate_per_second: Some(20_000),

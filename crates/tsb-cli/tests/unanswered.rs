@@ -81,7 +81,7 @@ fn run(transport: &str) -> (Arc<FaultyStore<SilentStore>>, Finished) {
 }
 
 #[test]
-fn what_was_never_answered_is_settled_to_the_sample() {
+fn unanswered_samples_are_settled_exactly() {
     let (store, finished) = run("inproc");
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let (taken, dropped, unreached) = (

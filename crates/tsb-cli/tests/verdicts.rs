@@ -272,7 +272,7 @@ fn a_store_that_does_not_hold_the_asked_rate_is_limited() {
 }
 
 #[test]
-fn what_a_store_works_off_behind_a_peak_it_did_not_hold_there() {
+fn a_backlog_worked_off_after_a_peak_was_not_held_at_the_peak() {
     // 26,000 samples in four seconds: as a mean, 8,000 per second are enough.
     let steps = "--transport inproc --series 540 --schedule steps:2000*1s,20000*1s,2000*2s --duration 4s \
                  --no-calibrate";

@@ -144,7 +144,7 @@ fn save(folder: &Path, run: &Run) {
 }
 
 #[test]
-fn what_was_not_sent_not_answered_or_refused_is_no_loss_on_another_day() {
+fn unsent_unanswered_and_refused_samples_are_no_loss_to_a_later_verify() {
     let folder = tempfile::tempdir().unwrap();
     let (run, path) = mixed_answers(folder.path());
     let ledger = &run.ledger;
@@ -194,7 +194,7 @@ fn a_report_that_names_nothing_gives_bounds() {
 }
 
 #[test]
-fn what_the_kernel_dropped_is_no_loss_on_another_day() {
+fn datagrams_that_the_kernel_dropped_are_no_loss_to_a_later_verify() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("x.db").display());
     let report = filled(

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_is_gone_and_what_is_not_there_changes_nothing() {
+    fn cut_samples_are_removed_and_absent_ones_change_nothing() {
         let mut bytes = &[1, 2, 3, 4][..];
         assert_eq!(cut(&mut bytes), Some([1]));
         assert_eq!(cut_slice(&mut bytes, 2), Some(&[2, 3][..]));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assigned_is_of_one_kind_and_the_total_is_kept() {
+    fn assigned_time_has_one_kind_and_the_total_is_kept() {
         let clock = ManualClock::new();
         let mut split = split(&clock);
         clock.work(5_000);

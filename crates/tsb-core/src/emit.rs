@@ -35,6 +35,7 @@ mod unsent;
 mod worker;
 
 pub use cpu::PhaseCpu;
+pub use exceptions::ExceptionList;
 pub use kind::{Kind, Payload, Writes};
 pub use live::{Live, LiveTimes, LiveTotals, LiveWorker};
 pub use report::{Counts, Ended, Exception, ExceptionKind, Latency, Report, Tally, WorkerReport};

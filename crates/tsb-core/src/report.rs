@@ -11,6 +11,7 @@ pub mod examination;
 mod exceptions;
 pub mod experiment;
 pub mod listing;
+mod place;
 mod queries;
 mod rate;
 mod recording;
@@ -33,6 +34,7 @@ use crate::verdict::Verdict;
 
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
+pub use place::{EarlierSamples, PlaceReport};
 pub use queries::{PreloadReport, QueryLatency, WrongAnswer};
 pub use rate::{Peak, Rate};
 pub use recording::RecordingReport;
@@ -102,6 +104,9 @@ pub struct Run {
     pub noise: Option<Noise>,
     /// The durability of an acknowledgement.
     pub durability: DurabilityReport,
+    /// What outlives the process of the run; absent if the store keeps nothing beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<PlaceReport>,
     /// The rate that was asked for, and the rate that was achieved.
     pub rate: Rate,
     /// What happened to every sample.
@@ -169,6 +174,7 @@ impl Run {
             verdict,
             noise: None,
             durability,
+            place: None,
             rate,
             ledger,
             latency,

@@ -1,21 +1,24 @@
 //! The blocking interface of a client.
 //!
 //! A caller waits in its own thread for its own request; one thread of the runtime serves the
-//! sockets of all. The bridge adds nothing else: no queue, no retry, no cache.
+//! sockets of all, and makes the writes of lanes, for which nobody waits. The bridge adds nothing
+//! else: no queue, no retry, no cache.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::client::{Client, QueryCursor};
-use tsb_stores::OwnThreads;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Stats, Store, Visitor};
+use tsb_stores::{AsyncStore, OwnThreads, WriteLane};
 
-/// Number of threads that serve sockets. Requests are built and awaited in the callers' threads.
+/// Number of threads that serve sockets, and build the requests of lanes. All other requests are
+/// built and awaited in the callers' threads.
 const THREADS: usize = 1;
 
 /// A client as a [`Store`].
@@ -23,7 +26,8 @@ const THREADS: usize = 1;
 /// Like any store, it must not be called from a thread of an async runtime: the call would block
 /// everything else on that thread, and tokio turns it into a panic.
 pub struct Bridge<C> {
-    client: C,
+    // Shared with the lanes, which end on the runtime.
+    client: Arc<C>,
     // `None` only while it is being dropped.
     runtime: Option<Runtime>,
     threads: OwnThreads,
@@ -39,14 +43,14 @@ impl<C: Client> Bridge<C> {
         let runtime = runtime(&threads)?;
         let client = runtime.block_on(connect())?;
         Ok(Self {
-            client,
+            client: Arc::new(client),
             runtime: Some(runtime),
             threads,
         })
     }
 
     /// The client itself, for callers that have a runtime.
-    pub const fn client(&self) -> &C {
+    pub fn client(&self) -> &C {
         &self.client
     }
 
@@ -101,6 +105,23 @@ impl<C: fmt::Debug> fmt::Debug for Bridge<C> {
 impl<C: fmt::Display> fmt::Display for Bridge<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.client.fmt(f)
+    }
+}
+
+impl<C: Client> AsyncStore for Bridge<C> {
+    fn serve(&self, mut lane: Box<dyn WriteLane>) -> Result<()> {
+        let runtime = self.runtime.as_ref().ok_or(Error::Closed)?;
+        let client = Arc::clone(&self.client);
+        // One task per lane and not per write, so that a write allocates nothing here.
+        runtime.spawn(async move {
+            let mut refused = Refusals::new();
+            while poll_fn(|context| lane.poll_next(context)).await {
+                let outcome = client.write(&lane.batch(), &mut refused).await;
+                lane.done(outcome, &refused);
+                refused.clear();
+            }
+        });
+        Ok(())
     }
 }
 

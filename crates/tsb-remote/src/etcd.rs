@@ -51,3 +51,12 @@ pub fn open(address: &Address, options: &EtcdOptions) -> Result<Bridge<EtcdClien
 pub fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
     crate::bridge::once(|| client::series(address, options))
 }
+
+/// Removes what runs left below a prefix. Without anything there, it does nothing.
+///
+/// # Errors
+/// [`Error::Spec`](tsb_stores::Error::Spec) for a prefix with keys of another program, and
+/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no member answers.
+pub fn remove(address: &Address, options: &EtcdOptions) -> Result<()> {
+    crate::bridge::once(|| client::remove_runs(address, options))
+}

@@ -53,3 +53,12 @@ pub fn open(address: &Address, options: &MongoOptions) -> Result<Bridge<MongoCli
 pub fn series(address: &Address, options: &MongoOptions) -> Result<Vec<SeriesKey>> {
     crate::bridge::once(|| client::series(address, options))
 }
+
+/// Removes a database that runs have filled. Without anything there, it does nothing.
+///
+/// # Errors
+/// [`Error::Spec`](tsb_stores::Error::Spec) for a database with collections of another program,
+/// and [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no server answers.
+pub fn remove(address: &Address, options: &MongoOptions) -> Result<()> {
+    crate::bridge::once(|| client::remove_runs(address, options))
+}

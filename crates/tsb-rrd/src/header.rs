@@ -118,7 +118,7 @@ fn source(part: &[u8], offset: usize) -> Result<DataSource> {
     let Some(kind) = DsKind::from_name(&kind) else {
         return Err(match kind.as_str() {
             "COMPUTE" => Error::Unsupported("a COMPUTE data source".to_owned()),
-            _ => Error::damaged(offset + 20, format!("{kind:?} is no kind of data source")),
+            _ => Error::damaged(offset + 20, format!("{kind:?} is not a kind of data source")),
         });
     };
     Ok(DataSource {
@@ -136,7 +136,7 @@ fn archive(part: &[u8], offset: usize) -> Result<Archive> {
         return Err(if FORECASTS.contains(&cf.as_str()) {
             Error::Unsupported(format!("a {cf} archive"))
         } else {
-            Error::damaged(offset, format!("{cf:?} is no consolidation function"))
+            Error::damaged(offset, format!("{cf:?} is not a consolidation function"))
         });
     };
     Ok(Archive {
@@ -232,7 +232,7 @@ mod tests {
         check(
             148,
             b"gauge",
-            "damaged at byte 148: \"gauge\" is no kind of data source",
+            "damaged at byte 148: \"gauge\" is not a kind of data source",
         );
         check(368, b"FAILURES", "not handled: a FAILURES archive");
         check(

@@ -313,7 +313,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 fn check_source(source: &DataSource) -> Result<()> {
     if !is_name(&source.name) {
         return Err(Error::Layout(format!(
-            "{:?} is no name of a data source: 1 to {NAME_MAX} letters, digits, _ and -",
+            "{:?} is not a name of a data source: 1 to {NAME_MAX} letters, digits, _ and -",
             source.name
         )));
     }

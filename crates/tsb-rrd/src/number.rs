@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_a_number() {
+    fn numbers_are_recognized() {
         for (text, expected) in [
             ("0", Some(0.0)),
             (" \t+5.", Some(5.0)),

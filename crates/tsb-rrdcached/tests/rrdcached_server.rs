@@ -537,8 +537,8 @@ const WITHOUT_DAEMON: [(&str, fn()); 23] = [
         librrd::a_file_of_too_many_bytes_is_refused,
     ),
     (
-        "what_needs_librrd_is_done_by_it_or_refused_by_name",
-        librrd::what_needs_librrd_is_done_by_it_or_refused_by_name,
+        "features_of_librrd_are_left_to_it_or_refused_by_name",
+        librrd::features_of_librrd_are_left_to_it_or_refused_by_name,
     ),
     (
         "a_file_is_created_from_others_or_that_is_refused",

@@ -43,6 +43,9 @@ pub struct Scope<'a> {
     pub base: Timestamp,
     /// What was written before the run.
     pub history: &'a History,
+    /// Samples before this time are of earlier runs, and are left out; `None` if the store was
+    /// empty before.
+    pub since: Option<Timestamp>,
     /// The ticks of each group whose operations were handed to the target.
     pub ticks: &'a [Range<u64>],
     /// Samples that were rejected, by name; a sample rejected n times is listed n times.
@@ -220,6 +223,11 @@ impl NamedSamples {
 }
 
 impl Scope<'_> {
+    /// The timestamp, unless it is of an earlier run.
+    fn of_this_run(&self, at: Option<Timestamp>) -> Option<Timestamp> {
+        at.filter(|at| self.since.is_none_or(|since| *at >= since))
+    }
+
     /// Runs the audit. `done` is incremented by the number of series compared so far.
     ///
     /// # Errors

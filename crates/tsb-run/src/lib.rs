@@ -1,11 +1,13 @@
 //! A whole run of tsb as a library: a [`Plan`] and a store in, a
 //! [`Report`](tsb_core::report::Report) with audit, ledger, ceiling, staleness and verdict out.
 //!
-//! [`run_store`] runs a plan against a store that the caller has opened, [`run_plan`] and
+//! [`run_store`] runs a plan against a store that the caller has opened, [`run_client`] against one
+//! that takes many writes at a time, [`run_plan`] and
 //! [`run_each`] open the stores that a plan names, and [`WriteOnly`] makes a store of a closure
-//! that only writes. [`Controls`] is what a run takes from its surroundings: flags that end it,
-//! and an [`Observer`] that hears what it does. An [`Error`] is returned only where nothing was
-//! measured; what fails later is in the report.
+//! that only writes. [`place::Place`] is what a store keeps beyond its process, and
+//! [`place::RoundPlace`] one that is removed after a round. [`Controls`] is what a run takes from
+//! its surroundings: flags that end it, and an [`Observer`] that hears what it does. An [`Error`]
+//! is returned only where nothing was measured; what fails later is in the report.
 //!
 //! Nothing here prints, ends the process or reads the environment.
 
@@ -19,6 +21,7 @@ pub mod journal;
 pub mod json;
 pub mod loopback;
 mod observer;
+pub mod place;
 pub mod plan;
 pub mod run;
 pub mod spec;
@@ -29,5 +32,6 @@ pub use controls::{Controls, Provisional, RelayStarter, StopFlags};
 pub use error::{Error, Explanation, chain, panic_message};
 pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RunInfo};
 pub use plan::{AskedRate, Plan, Transport, WirePlan};
-pub use run::{Finished, FinishedRuns, StoreTimeouts, open, run_each, run_plan, run_store};
+pub use run::{Finished, FinishedRuns, StoreTimeouts, open, run_client, run_each, run_plan, run_store};
+pub use spec::OpenedStore;
 pub use write_only::{Keys, WriteOnly};

@@ -22,6 +22,13 @@ use crate::error::Error;
 /// Version of the serialized form; other versions are converted or refused.
 pub const PLAN_VERSION: u32 = 2;
 
+/// Default of [`Plan::in_flight`]: at the usual 1,000 operations per second, answers may take 64 ms
+/// before one waits; and a server that needs more is not made faster by a longer queue. It is the
+/// default of `mongo:`'s connections, too.
+pub const IN_FLIGHT: usize = 64;
+/// Largest [`Plan::in_flight`].
+const IN_FLIGHT_MAX: usize = 1 << 20;
+
 /// Longest fleet time of a run, in nanoseconds: timestamps are nanoseconds and end in 2262.
 const FLEET_SPAN_MAX_NS: u64 = 200 * 365 * 86_400 * SECOND_NS;
 
@@ -40,6 +47,10 @@ pub struct Plan {
     /// Options of the wire; unused by [`Transport::Inproc`].
     #[serde(default, skip_serializing_if = "WirePlan::is_usual")]
     pub wire: WirePlan,
+    /// Most writes of a client in flight at a time, divided among the workers; absent: 64, or one
+    /// for each worker if those are more. From the number of workers to 1,048,576.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<usize>,
     /// Upper bound of the series that a store or listener admits.
     pub max_series: u64,
     /// The workload.
@@ -70,6 +81,9 @@ pub struct Plan {
     pub verify: bool,
     /// Whether the generator's own ceiling is measured first.
     pub calibrate: bool,
+    /// Whether the run may go on in a place that holds samples of earlier runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub append: bool,
     /// Length of a reporting interval, in nanoseconds; at least 1 ms.
     pub report_interval_ns: u64,
     /// Other processes whose resources are measured.
@@ -110,6 +124,7 @@ impl Default for Plan {
             transport: Transport::Tcp,
             protocol: Protocol::Tsb,
             wire: WirePlan::default(),
+            in_flight: None,
             max_series: 10_000_000,
             workload,
             rate: AskedRate::Natural,
@@ -122,6 +137,7 @@ impl Default for Plan {
             query_workers: 1,
             verify: true,
             calibrate: true,
+            append: false,
             report_interval_ns: SECOND_NS,
             watch_pids: Vec::new(),
         }
@@ -177,6 +193,7 @@ impl Plan {
         }
         self.wire.check()?;
         queries::check(&self.queries, self.query_workers)?;
+        self.check_in_flight()?;
         if self.report_interval_ns < 1_000_000 {
             return Err(Error::plan("cannot report that often").because_of("--report-interval is at least 1ms"));
         }
@@ -202,6 +219,32 @@ impl Plan {
         self.workload
             .check()
             .map_err(|error| Error::plan("cannot run this workload").because(&error))
+    }
+
+    fn check_in_flight(&self) -> Result<(), Error> {
+        let Some(bound) = self.in_flight else { return Ok(()) };
+        if self.transport.is_wire() {
+            return Err(Error::plan("cannot use --in-flight here")
+                .because_of(format!(
+                    "over {} a listener writes, one batch after the other",
+                    self.transport.name()
+                ))
+                .hint("give --transport inproc with a client of a server, or leave it out"));
+        }
+        if bound < self.workers || bound > IN_FLIGHT_MAX {
+            return Err(
+                Error::plan(format!("cannot keep {bound} writes in flight")).because_of(format!(
+                    "--in-flight is from the number of --workers, {}, to {IN_FLIGHT_MAX}",
+                    self.workers
+                )),
+            );
+        }
+        Ok(())
+    }
+
+    /// Most writes of a client in flight at a time, over all workers.
+    pub fn writes_in_flight(&self) -> usize {
+        self.in_flight.unwrap_or(IN_FLIGHT).max(self.workers)
     }
 
     /// Approximate fleet time of the run, in nanoseconds: churn is planned up to it, and later

@@ -22,17 +22,22 @@ use tsb_stores::error::{Error, Result};
 use tsb_stores::secret::{Credentials, HIDDEN};
 use tsb_stores::store::Store;
 
+mod keeping;
+mod kept;
 mod nearest;
+mod opened;
 mod redact;
 mod table;
 mod typed;
 mod value;
 
+pub(crate) use kept::{FileName, Kept, KeptFiles, beside, quoted};
 pub use nearest::{distance, or_nearest};
+pub use opened::OpenedStore;
 use redact::redact;
 pub use redact::redact_text;
 use table::Make;
-pub use table::{OptionInfo, Place, StoreInfo, known};
+pub use table::{OptionInfo, PathKind, StoreInfo, known};
 pub use typed::Typed;
 pub(crate) use value::Values;
 pub use value::{Kind, parse_bytes, parse_count, parse_duration_ns};
@@ -67,19 +72,42 @@ impl Spec {
 
     /// Opens the store with a clock of the caller's, such as virtual time for tests.
     pub fn open_with(&self, clock: &Arc<dyn Clock>) -> Result<Box<dyn Store>> {
-        let Some(Make::Store(make)) = self.base.make else {
-            return Err(self.error(format!("{} opens no store", self.base.scheme)));
-        };
         let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
-        let mut store = make(&self.path, &values).map_err(|error| self.named(error))?;
+        let made = match self.base.make {
+            Some(Make::Store(make)) => make(&self.path, &values),
+            Some(Make::Client(make)) => make(&self.path, &values).map(|client| -> Box<dyn Store> { client }),
+            _ => return Err(self.error(format!("{} opens no store", self.base.scheme))),
+        };
+        let mut store = made.map_err(|error| self.named(error))?;
         for wrapper in self.wrappers.iter().rev() {
             let Some(Make::Wrapper(wrap)) = wrapper.make else {
-                return Err(self.error(format!("{} is no wrapper", wrapper.scheme)));
+                return Err(self.error(format!("{} is not a wrapper", wrapper.scheme)));
             };
             let values = Values::new(&self.options, wrapper);
             store = wrap(store, &values, clock).map_err(|error| self.named(error))?;
         }
         Ok(store)
+    }
+
+    /// Opens the store for a run: a client that takes many writes at a time as such.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_for_run(&self) -> Result<OpenedStore> {
+        match self.base.make {
+            Some(Make::Client(make)) if !self.is_wrapped() => {
+                let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
+                let client = make(&self.path, &values).map_err(|error| self.named(error))?;
+                Ok(OpenedStore::Async(Arc::from(client)))
+            }
+            _ => Ok(OpenedStore::Blocking(Arc::from(self.open()?))),
+        }
+    }
+
+    /// Whether a run hands it writes without waiting for their answers: an unwrapped client that
+    /// takes many at a time.
+    pub fn is_async(&self) -> bool {
+        matches!(self.base.make, Some(Make::Client(_))) && !self.is_wrapped()
     }
 
     /// Opens `write-cache+rrd:DIR` as a server like rrdcached: a cache of files of any layout, by
@@ -151,7 +179,7 @@ impl Spec {
 
     /// Whether it is a client of a server, that is, of another program that stores the samples.
     pub fn is_client(&self) -> bool {
-        self.base.place == Place::Address || self.base.scheme == "rrdcached"
+        self.base.path == PathKind::Address || self.base.scheme == "rrdcached"
     }
 
     /// The part between the scheme and the options, without credentials.
@@ -231,7 +259,7 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
         return Err(format!("wrapper {} is named twice", wrappers[repeated].scheme));
     }
     let (user, path, query) = split(base, rest);
-    if base.place == Place::Nowhere && !path.is_empty() {
+    if base.path == PathKind::Nowhere && !path.is_empty() {
         return Err(format!("{}: takes no path, but has {:?}", base.scheme, redact(&path)));
     }
     let mut spec = Spec {
@@ -245,7 +273,7 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
     for option in query.split('&').filter(|option| !option.is_empty()) {
         // The text taken for options may be a part of a password, so it is redacted.
         let clear = |what: String| {
-            if base.place == Place::Address && query.contains('@') {
+            if base.path == PathKind::Address && query.contains('@') {
                 AT.to_owned()
             } else {
                 what
@@ -271,7 +299,7 @@ const AT: &str = "an @ stands behind the ?; in user and password write ? as %3F 
 /// one with hosts and a place.
 fn split<'t>(base: &StoreInfo, rest: &'t str) -> (Option<&'t str>, String, &'t str) {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    if base.place != Place::Address {
+    if base.path != PathKind::Address {
         return (None, path.to_owned(), query);
     }
     let whole = |path: &str| {
@@ -340,13 +368,13 @@ impl fmt::Display for Spec {
             write!(f, "{}+", wrapper.scheme)?;
         }
         write!(f, "{}:", self.base.scheme)?;
-        match (&self.credentials, self.base.place) {
+        match (&self.credentials, self.base.path) {
             (Some(_), _) => {
                 let hosts = self.path.trim_start_matches('/');
                 write!(f, "{}{HIDDEN}@{hosts}", &self.path[..self.path.len() - hosts.len()])?;
             }
-            (None, Place::Path) => f.write_str(&self.path)?,
-            (None, Place::Address | Place::Nowhere) => f.write_str(&redact(&self.path))?,
+            (None, PathKind::Path) => f.write_str(&self.path)?,
+            (None, PathKind::Address | PathKind::Nowhere) => f.write_str(&redact(&self.path))?,
         }
         for (index, (name, value)) in self.options.iter().enumerate() {
             let option = redact(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));

@@ -3,7 +3,7 @@
 /// Parses a duration such as `500ms`, `10s`, `2h 30m` into nanoseconds.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let duration =
-        humantime::parse_duration(text.trim()).map_err(|error| format!("{text:?} is no duration: {error}"))?;
+        humantime::parse_duration(text.trim()).map_err(|error| format!("{text:?} is not a duration: {error}"))?;
     u64::try_from(duration.as_nanos()).map_err(|_| format!("{text:?} is longer than 584 years"))
 }
 
@@ -23,10 +23,10 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     }
     let count = digits
         .parse::<f64>()
-        .map_err(|_| format!("{text:?} is no count; try 54000, 54k or 1.5M"))?
+        .map_err(|_| format!("{text:?} is not a count; try 54000, 54k or 1.5M"))?
         * factor;
     if !count.is_finite() || count < 0.0 || count > u64::MAX as f64 || count.fract() != 0.0 {
-        return Err(format!("{text:?} is no whole, positive count"));
+        return Err(format!("{text:?} is not a positive whole number"));
     }
     Ok(count as u64)
 }
@@ -40,7 +40,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         .find_map(|(unit, shift)| Some((trimmed.strip_suffix(unit)?, *shift)));
     let (digits, shift) = unit.unwrap_or((trimmed, 0));
     let count = digits.trim().parse::<u64>();
-    let count = count.map_err(|_| format!("{text:?} is no size; try 65536, 64KiB or 8MiB"))?;
+    let count = count.map_err(|_| format!("{text:?} is not a size; try 65536, 64KiB or 8MiB"))?;
     count
         .checked_mul(1 << shift)
         .ok_or_else(|| format!("{text:?} is too large"))
@@ -65,7 +65,7 @@ pub fn parse_probability(text: &str) -> Result<f64, String> {
     let value = digits
         .trim()
         .parse::<f64>()
-        .map_err(|_| format!("{text:?} is no probability; try 0.01 or 1%"))?
+        .map_err(|_| format!("{text:?} is not a probability; try 0.01 or 1%"))?
         * factor;
     if (0.0..=1.0).contains(&value) {
         Ok(value)

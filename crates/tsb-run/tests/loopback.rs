@@ -49,7 +49,7 @@ fn routes() -> impl Iterator<Item = (Protocol, Transport)> {
 }
 
 #[test]
-fn what_arrives_is_what_was_sent_over_every_protocol_and_transport() {
+fn samples_arrive_as_sent_over_every_protocol_and_transport() {
     let mut count = 0;
     for (protocol, transport) in routes() {
         let setup = Setup {
@@ -157,7 +157,7 @@ fn a_stranger_breaks_it() {
 }
 
 #[test]
-fn what_a_protocol_or_a_transport_cannot_do_is_refused() {
+fn unsupported_pairs_of_protocol_and_transport_are_refused() {
     for (protocol, transport) in [
         (Protocol::Graphite, Transport::Inproc),
         (Protocol::KairosdbJson, Transport::Tcp),

@@ -51,6 +51,7 @@ pub mod sqlite;
 pub mod store;
 pub mod throttle;
 pub mod write_cache;
+mod write_lane;
 
 pub use damage::{Damage, DamageKind, DamageLog};
 pub use error::{Error, Result};
@@ -59,3 +60,4 @@ pub use store::{
     Ack, ArchiveRule, Capabilities, Consolidated, Consolidation, Derivation, Exactness, Footprint, OnConflict,
     Position, Query, Reason, Refusal, Refusals, Resample, Scope, Stats, Store, StoreExt, TimeRange, Visitor,
 };
+pub use write_lane::{AsyncStore, WriteLane};

@@ -317,7 +317,7 @@ mod tests {
             "j/1 is damaged: a checksum; at most 1 sample is lost; the file is kept as j/1.damaged",
             "x.db-lock is damaged: its checksum; no sample is lost",
             "j/1 ends in the middle of a record: a record is cut short; 9 bytes cannot be read",
-            "j/1.damaged was kept aside as damaged: remove it when nobody needs it",
+            "j/1.damaged was kept aside as damaged: remove it when it is no longer needed",
         ] {
             assert!(matches!(judged(Guarantee::All, less), Outcome::Silent(_)), "{less}");
             // What the level does not cover needs no word.
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_changed_is_silent_unless_it_is_said_or_not_covered() {
+    fn loss_is_silent_unless_it_is_reported_or_not_covered() {
         let given = given(&[0, 1, 2, 4], &[3]);
         for ticks in [&[0, 1, 2, 4][..], &[0, 1, 2, 3, 4]] {
             assert_eq!(judged(&given, &csv(ticks), Guarantee::All, ""), Outcome::Whole);

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_must_not_happen_is_counted_and_can_be_repeated() {
+    fn forbidden_outcomes_are_counted_and_repeatable() {
         let mut one = Tally::default();
         one.add(&Outcome::Whole, "seed 1");
         one.add(&Outcome::Silent("2 are gone".to_owned()), "seed 2");

@@ -29,6 +29,7 @@ const COMPARE: &str = "crates/tsb-run/src/audit/compare.rs";
 const CONSOLIDATE: &str = "crates/tsb-run/src/audit/consolidate.rs";
 const NEWEST: &str = "crates/tsb-run/src/audit/newest.rs";
 const AUDITOR: &str = "crates/tsb-run/src/audit/auditor.rs";
+const UNCERTAIN: &str = "crates/tsb-run/src/audit/consolidate/uncertain.rs";
 const SETTLE: &str = "crates/tsb-run/src/run/ledger/settle.rs";
 const KNOWN: &str = "crates/tsb-run/src/run/queries/known.rs";
 const CHECK: &str = "crates/tsb-run/src/run/queries/check.rs";
@@ -308,6 +309,21 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "None if number < self.oldest => RowOutcome::Gone,",
         "None if number < self.oldest && false => RowOutcome::Gone,",
     ),
+    run(
+        "a consolidated row of an earlier run is compared",
+        UNCERTAIN,
+        "step_of(0).filter(|_| is_continued)",
+        "step_of(0).filter(|_| is_continued && false)",
+    ),
+    Mutation {
+        tests: &["--test", "places", "--features", "sqlite"],
+        ..run(
+            "the samples of an earlier run are judged",
+            AUDITOR,
+            "start: self.scope.since.unwrap_or(Timestamp::MIN),",
+            "start: Timestamp::MIN,",
+        )
+    },
     run(
         "a newest from the future is believed",
         NEWEST,

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_loaded_is_read() {
+    fn loaded_samples_are_read_back() {
         let said = "Summary:\nloaded 1440000 metrics in 1.2sec with 1 workers (mean rate 9 metrics/sec)\n";
         assert_eq!(loaded(said).ok(), Some(1_440_000));
         assert!(loaded("loaded 7 metrics").is_err() && loaded("nothing").is_err());

@@ -43,7 +43,7 @@ fn launched(script: &'static str) -> (tempfile::TempDir, Site, Result<()>) {
 }
 
 #[test]
-fn what_is_up_is_known_to_whoever_looks_and_stopped_once() {
+fn a_running_server_is_known_to_every_caller_and_stopped_once() {
     let (folder, _, launched) = launched("echo ready; exec sleep 600");
     launched.expect("it says that it is ready");
     let mut site = Site::within(folder.path(), "script");

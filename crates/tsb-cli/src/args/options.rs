@@ -22,35 +22,35 @@ pub struct RunArgs {
     pub output: OutputArgs,
     /// Name of the run in reports; once per --store
     ///
-    /// In the order of the stores. Without it, a run is called by its store, and by what
-    /// tells it from the others where there are several.
+    /// In the order of the stores. Without it, a run is named after its store; several runs also
+    /// show the option in which they differ.
     #[arg(long, value_name = "NAME")]
     pub label: Vec<String>,
     /// Start from the plan in a report (JSON) or a run file (TOML)
     ///
-    /// A run file has the names of the flags as keys: `duration = "10s"`. Flags that are given
-    /// beside it win. Without it, the plan is the default run.
+    /// The keys of a run file are the names of the flags: `duration = "10s"`. Flags on the command
+    /// line override the file. Without it, the plan is the default run.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// Keep the journal of the run in this file [default: that of --out, with .journal added]
     ///
-    /// It says several times a second which samples have been acknowledged, and at which
-    /// durability: after a kill or a power cut, `tsb verify FILE` tells which of them are not
-    /// there. The journal beside --out is removed when the report is whole; one that is named
-    /// stays. Without --out and without this, there is none.
+    /// The journal records several times per second which samples were acknowledged, and at which
+    /// durability. After a kill or a power cut, `tsb verify FILE` reports which of them are missing.
+    /// The journal beside --out is removed once the report is written; a file named here is kept.
+    /// Without --out and --journal, a run has no journal.
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
     pub journal: Option<PathBuf>,
-    /// Give up a call into the store that takes longer, once a stop was asked for or the run is over
+    /// Longest time that a call into the store may take after a stop or after the end of the run
     ///
-    /// Such as `5s`. The report then says what is known without the store, and is UNVERIFIED.
-    /// Without it, 30s after a stop (Ctrl-C, SIGTERM), and 10m at the end of a run. A second Ctrl-C
-    /// waits for nothing.
+    /// Such as `5s`. When it has passed, the report contains what is known without the store, and
+    /// its verdict is UNVERIFIED. Without it, 30s after a stop (Ctrl-C, SIGTERM), and 10m after the
+    /// end of the run. A second Ctrl-C does not wait.
     #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Result")]
     pub store_timeout: Option<String>,
     /// Print the plan as JSON, as --plan reads it, and run nothing
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     pub print_plan: bool,
-    /// What to show on stderr while the run goes on
+    /// What to show on stderr during the run
     #[arg(
         long,
         value_enum,
@@ -60,7 +60,7 @@ pub struct RunArgs {
         help_heading = "Output"
     )]
     pub progress: Progress,
-    /// Serve metrics of the run while it goes on, in the OpenMetrics format
+    /// Serve metrics during the run, in the OpenMetrics format
     ///
     /// For Prometheus and other scrapers, at http://ADDRESS/metrics, such as `127.0.0.1:9465`.
     /// Without it, nothing is served.
@@ -81,20 +81,20 @@ pub struct OutputArgs {
     pub format: Format,
     /// Also write the result as JSON into this file
     ///
-    /// `tsb report`, `tsb verify` and `--plan` read it. That it can be written is checked before
-    /// the run starts. Without it, the result goes to stdout only.
+    /// `tsb report`, `tsb verify` and `--plan` read it. An error is reported before the run starts if
+    /// the file cannot be written. Without it, the result goes to stdout only.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Also write one self-contained page with plots, for a browser
     ///
-    /// That it can be written is checked before the run starts. `tsb report` makes the same page
-    /// later. Without it, there is no page.
+    /// `tsb report` can write the same page later. An error is reported before the run starts if the
+    /// file cannot be written. Without it, no page is written.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Also write an HdrHistogram V2 interval log
     ///
-    /// With a tag for each kind of latency, for tools that read such logs. Without it, there is
-    /// no log.
+    /// For tools that read such logs; each kind of latency has its own tag. Without it, no log is
+    /// written.
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
     pub hdr_log: Option<PathBuf>,
     /// Print no progress on stderr
@@ -107,31 +107,31 @@ pub struct OutputArgs {
 pub struct RunOptions {
     /// Store to measure, such as sqlite:/tmp/m.db [default: memory:]
     ///
-    /// `tsb stores` lists the stores and their options. Give it several times to run one store
-    /// after the other on the same work, and to see them side by side.
+    /// `tsb stores` lists the stores and their options. If given several times, the stores run one
+    /// after another with the same workload, and the result compares them.
     #[arg(long, value_name = "SPEC")]
     pub store: Vec<Typed>,
     /// How samples reach the store [default: tcp]
     ///
-    /// One of inproc, tcp, udp, unix, unixgram and http; without it, inproc where the store is a
-    /// client of a server. `inproc` calls the store in this process
-    /// and measures it alone. The others add an encoder, real sockets on this machine and a
-    /// decoder. Over `udp` samples may be lost; the report says how many, and where. Over `http`
-    /// each operation is a request, and its answer counts.
+    /// One of inproc, tcp, udp, unix, unixgram and http; without it, inproc if the store is a client
+    /// of a server. `inproc` calls the store in this process and measures only the store. The others
+    /// add an encoder, real sockets on this machine and a decoder. Over `udp` samples may be lost;
+    /// the report states how many, and where. Over `http` each operation is a request, which ends
+    /// with its answer.
     #[arg(long, value_name = "TRANSPORT")]
     pub transport: Option<String>,
     /// Wire protocol of every transport but inproc [default: tsb]
     ///
-    /// `tsb` is binary and costs the least. `graphite` is carbon's plaintext; also influx,
-    /// opentsdb, kairosdb, pickle, dalmatiner-stream, dalmatiner-batch and, whole numbers only,
+    /// `tsb` is binary and costs the least; `graphite` is carbon's plaintext. Others: influx,
+    /// opentsdb, kairosdb, pickle, dalmatiner-stream, dalmatiner-batch and, for whole numbers only,
     /// dalmatiner-july and dalmatiner-august. Over http: influx and kairosdb-json.
     #[arg(long, value_name = "NAME")]
     pub protocol: Option<String>,
 
     /// Fleet to simulate [default: kstat]
     ///
-    /// kstat is made after a production fleet; also mix, heartbeat, gauges and counters, and
-    /// `trace:FILE` to replay recorded values. See docs/workloads.md.
+    /// `kstat` is modelled on a production fleet. Others: mix, heartbeat, gauges, counters, and
+    /// `trace:FILE`, which replays recorded values. See docs/workloads.md.
     #[arg(long, value_name = "FLEET")]
     pub workload: Option<String>,
     /// Number of series [default: 54000]
@@ -139,16 +139,17 @@ pub struct RunOptions {
     /// At least 1. With another --workload, the default is that fleet's own number.
     #[arg(long, value_name = "N")]
     pub series: Option<String>,
-    /// Samples/s, or max [default: the fleet's own]
+    /// Samples per second, or max [default: the fleet's own]
     ///
-    /// At another rate than the fleet's own (series divided by interval), fleet time passes faster
-    /// or slower than real time. `max` is a closed loop: it sends as fast as the store answers,
-    /// which finds the highest throughput and hides how long other clients would have waited.
+    /// The fleet's own rate is its number of series divided by their interval. At another rate, fleet
+    /// time passes faster or slower than real time. `max` is a closed loop: it sends as fast as the
+    /// store answers, which finds the highest throughput and hides how long other clients would
+    /// have waited.
     #[arg(long, value_name = "N|max")]
     pub rate: Option<String>,
     /// How long to send [default: 10s]
     ///
-    /// Of real time, such as `500ms`, `90s` or `2h`. With --fleet-time, without an end of its own.
+    /// In real time, such as `500ms`, `90s` or `2h`. With --fleet-time, the default is no limit.
     #[arg(long, short, value_name = "DURATION")]
     pub duration: Option<String>,
 
@@ -173,15 +174,15 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// When the hosts report: seeded or aligned [default: seeded]
     ///
-    /// `seeded`: each host at a moment of its own within the interval. `aligned`: all at once, which
-    /// is the worst burst.
+    /// `seeded`: each host at its own time within the interval, derived from the seed. `aligned`: all
+    /// hosts at the same time, which is the largest burst.
     #[arg(long, value_name = "PHASE", hide_short_help = true, help_heading = "Workload")]
     pub phase: Option<String>,
     /// What one operation sends: message, host, tick or a number of series [default: message]
     ///
-    /// `message`: what a host of the fleet sends at once; of `kstat`, 50 of its series. `host`: the
-    /// samples of one host at one moment. `tick`: those of the whole fleet. A number: the samples of
-    /// a host, in messages of at most this many series.
+    /// `message`: the samples that a host sends in one message; for `kstat`, those of 50 series.
+    /// `host`: all samples of one host at one time. `tick`: all samples of the fleet at one time. A
+    /// number: the samples of one host, in messages of at most this many series.
     #[arg(long, value_name = "UNIT", hide_short_help = true, help_heading = "Workload")]
     pub batch: Option<String>,
     /// Series that come and go [default: none]
@@ -192,7 +193,7 @@ pub struct RunOptions {
     pub churn: Option<String>,
     /// File that describes the families of the kstat fleet
     ///
-    /// In the form of docs/workloads.md. Without it, the fleet is as --workload says.
+    /// docs/workloads.md describes the format. Without it, --workload alone decides.
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Workload")]
     pub fleet_file: Option<PathBuf>,
 
@@ -201,8 +202,8 @@ pub struct RunOptions {
     pub jitter: Option<String>,
     /// Share of samples that arrive some ticks late, such as 1% [default: 0]
     ///
-    /// From 0 to 1, or from 0% to 100%; the shares of late, missing, duplicate and out-of-order
-    /// samples add up to 1 at the most.
+    /// From 0 to 1, or from 0% to 100%; the sum of the shares of late, missing, duplicate and
+    /// out-of-order samples is at most 1.
     #[arg(long, value_name = "SHARE", hide_short_help = true, help_heading = "Disorder")]
     pub late: Option<String>,
     /// Share of samples that are never sent [default: 0]
@@ -211,26 +212,36 @@ pub struct RunOptions {
     /// Share of samples that are sent twice [default: 0]
     #[arg(long, value_name = "SHARE", hide_short_help = true, help_heading = "Disorder")]
     pub duplicate: Option<String>,
-    /// Share of samples that change places with the next of their series [default: 0]
+    /// Share of samples that are sent after the next sample of their series [default: 0]
     #[arg(long, value_name = "SHARE", hide_short_help = true, help_heading = "Disorder")]
     pub out_of_order: Option<String>,
 
     /// Shape of the rate over time, in samples per second
     ///
     /// `poisson:54000`, `ramp:5000..500000/60s`, `steps:10000*10s,20000*10s`, `burst:54000/1s`, or
-    /// the due times of operations, `recorded:0s,1ms,1.5ms`. Not together with --rate. Without it, the rate is constant.
+    /// the due times of operations, `recorded:0s,1ms,1.5ms`. Cannot be combined with --rate. Without
+    /// it, the rate is constant.
     #[arg(long, value_name = "SHAPE", hide_short_help = true, help_heading = "Schedule")]
     pub schedule: Option<String>,
-    /// Send this much of the fleet's time, however long that takes
+    /// Send this much fleet time, however long that takes
     ///
     /// For closed loops: `--rate max --fleet-time 2h`. Without it, --duration decides.
     #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Schedule")]
     pub fleet_time: Option<String>,
     /// Emitting threads, each with its own range of hosts [default: 1]
     ///
-    /// From 1 to 1024. More than one where a single thread cannot reach the rate.
+    /// From 1 to 1024. Use more than one if a single thread cannot reach the rate.
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
     pub workers: Option<u64>,
+    /// Most writes to a server that may be in flight at a time [default: 64]
+    ///
+    /// For the clients etcd: and mongo: in this process; over all workers, and at least one for each
+    /// of them. From 1 to 1048576. An operation that is due while this many wait for their answers
+    /// waits too, and shows as lag. Rate times answer time is the number in flight: at 1,000
+    /// operations/s, 64 are enough while answers take up to 64 ms. --rate max keeps this many in
+    /// flight at all times.
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
+    pub in_flight: Option<u64>,
 
     /// Write this much history before the clock starts, such as 1d [default: none]
     ///
@@ -268,32 +279,33 @@ pub struct RunOptions {
     /// From 64 to 65507; it is filled with whole records.
     #[arg(long, value_name = "BYTES", hide_short_help = true, help_heading = "Wire")]
     pub datagram: Option<u64>,
-    /// Have the kernel cut one call's bytes into datagrams (UDP_SEGMENT) [default: on]
+    /// Let the kernel split the bytes of one call into datagrams (UDP_SEGMENT) [default: on]
     ///
-    /// Where it can. `off` sends one datagram per system call, as most clients do. On loopback the
-    /// datagrams stay together, so `on` looks better there than on a network.
+    /// Has no effect if the kernel does not support it. `off` sends one datagram per system call, as
+    /// most clients do. On loopback the datagrams stay together, so `on` looks better there than on a
+    /// network.
     #[arg(long, value_name = "on|off", hide_short_help = true, help_heading = "Wire")]
     pub gso: Option<String>,
-    /// Have the listener take several datagrams per system call (UDP_GRO) [default: on]
+    /// Let the listener receive several datagrams per system call (UDP_GRO) [default: on]
     ///
-    /// Where the kernel can.
+    /// Has no effect if the kernel does not support it.
     #[arg(long, value_name = "on|off", hide_short_help = true, help_heading = "Wire")]
     pub gro: Option<String>,
-    /// Receive buffer of datagrams to ask the kernel for, such as 8MiB
+    /// Receive buffer for datagrams to request from the kernel, such as 8MiB
     ///
-    /// Without it, room for a tick of the whole fleet, from 4 MiB to 256 MiB. What the kernel granted
-    /// is in the report.
+    /// Without it, the size of one tick of the fleet, from 4 MiB to 256 MiB. The report states what
+    /// the kernel granted.
     #[arg(long, value_name = "BYTES", hide_short_help = true, help_heading = "Wire")]
     pub receive_buffer: Option<String>,
     /// Refuse new series beyond this number, and count them [default: 10M]
     ///
-    /// It bounds the memory that a flood of new names can take.
+    /// This limits the memory that a flood of new names can use.
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Wire")]
     pub max_series: Option<String>,
 
     /// Do not read the samples back [default: false]
     ///
-    /// The run is then UNVERIFIED: nothing shows that what was acknowledged is there.
+    /// The verdict is then UNVERIFIED: nothing shows that the store has what it acknowledged.
     #[arg(
         long,
         value_name = "true|false",
@@ -304,9 +316,23 @@ pub struct RunOptions {
         default_missing_value = "true"
     )]
     pub no_verify: Option<bool>,
+    /// Append to a store that holds samples of earlier runs [default: false]
+    ///
+    /// Without it, a store that is not empty is refused. The report covers this run's samples only:
+    /// those from before its start are not read back, and sizes, which include them, are left out.
+    #[arg(
+        long,
+        value_name = "true|false",
+        hide_short_help = true,
+        hide_possible_values = true,
+        help_heading = "Result",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
+    pub append: Option<bool>,
     /// Do not measure the generator's own ceiling first [default: false]
     ///
-    /// It saves a few seconds. Then the report cannot tell whether the generator was the limit.
+    /// Saves a few seconds, but the report cannot tell whether the generator was the limit.
     #[arg(
         long,
         value_name = "true|false",
@@ -319,13 +345,13 @@ pub struct RunOptions {
     pub no_calibrate: Option<bool>,
     /// Length of a reporting interval, at least 1ms [default: 1s]
     ///
-    /// The report has rate, latency and CPU of each; plots have a column for each.
+    /// The report has rate, latency and CPU time per interval; plots have one column per interval.
     #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Result")]
     pub report_interval: Option<String>,
     /// Also record the CPU time and memory of this process
     ///
-    /// May be given more than once. Servers on this machine that a store talks to are found without
-    /// it.
+    /// May be given more than once. Without it, only local servers to which a store is connected are
+    /// recorded.
     #[arg(long, value_name = "PID", hide_short_help = true, help_heading = "Result")]
     pub watch_pid: Vec<u32>,
 }

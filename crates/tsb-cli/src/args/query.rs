@@ -16,30 +16,30 @@ pub struct QueryArgs {
     /// Store to read, which must exist, such as sqlite:m.db or rrd:DIR
     #[arg(value_name = "STORE", required_unless_present = "store", conflicts_with = "store")]
     pub place: Option<Typed>,
-    /// Store to read, instead of STORE, by the flag of other commands
+    /// Store to read, given as an option instead of STORE
     #[arg(long, value_name = "SPEC", hide_short_help = true)]
     pub store: Option<Typed>,
     /// Series to print; may be given more than once
     ///
-    /// Written as reports print it: name or name{label=value,...}. Quotes around a value are read too.
+    /// In the form of reports: name or name{label=value,...}. Values may be quoted.
     #[arg(long, value_name = "KEY", required_unless_present = "list")]
     pub series: Vec<String>,
-    /// List the series instead, all or those that match a pattern
+    /// List all series, or those that match a pattern, instead of samples
     ///
-    /// In a pattern, `*` stands for any characters and `?` for one; a pattern without either matches
-    /// every key that contains it.
+    /// In a pattern, `*` matches any characters and `?` one character; a pattern without either
+    /// matches every key that contains it.
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, conflicts_with_all = ["series", "from", "to", "step"])]
     pub list: Option<Option<String>>,
-    /// First time to print; without it, from the oldest sample
+    /// Start of the time range; without it, the oldest sample
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// Time behind the last; without it, to the newest sample
+    /// End of the time range, exclusive; without it, after the newest sample
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// Print one row per step of this length; without it, the samples
+    /// Print one row per step of this length; without it, raw samples
     #[arg(long, value_name = "DURATION")]
     pub step: Option<String>,
-    /// How the samples of a step become its row
+    /// How the samples of a step are combined into its row
     #[arg(long, value_enum, value_name = "HOW", default_value_t, requires = "step")]
     pub rows: RowConsolidation,
     /// Print times as RFC 3339, in UTC, instead of seconds since 1970
@@ -67,7 +67,7 @@ pub enum RowConsolidation {
     Average,
     /// The sum
     Sum,
-    /// How many there are
+    /// The number of samples
     Count,
     /// The earliest
     First,

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_before_a_run() {
+    fn an_unwritable_output_is_reported_before_a_run() {
         let folder = tempfile::tempdir().unwrap();
         for path in [
             folder.path().to_owned(),

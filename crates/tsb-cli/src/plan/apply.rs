@@ -232,6 +232,9 @@ fn apply_schedule(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> 
     if let Some(workers) = options.workers {
         plan.workers = workers as usize;
     }
+    if let Some(bound) = options.in_flight {
+        plan.in_flight = Some(bound as usize);
+    }
     Ok(())
 }
 
@@ -253,6 +256,9 @@ fn apply_queries(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
 fn apply_result(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
     if let Some(no_verify) = options.no_verify {
         plan.verify = !no_verify;
+    }
+    if let Some(append) = options.append {
+        plan.append = append;
     }
     if let Some(no_calibrate) = options.no_calibrate {
         plan.calibrate = !no_calibrate;

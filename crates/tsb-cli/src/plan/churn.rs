@@ -12,7 +12,7 @@ fn multiple(text: &str) -> Result<f64, String> {
     let digits = text.strip_suffix('x').unwrap_or(text);
     digits
         .parse()
-        .map_err(|_| format!("{text:?} is no multiple, such as 2x"))
+        .map_err(|_| format!("{text:?} is not a multiple, such as 2x"))
 }
 
 /// Parses the flag; `none` removes churn.

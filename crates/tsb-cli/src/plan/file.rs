@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_file_line_and_key() {
+    fn errors_name_file_line_and_key() {
         for (text, words) in [
             (
                 "seed = 1\nrat = \"54k\"\n",

@@ -38,6 +38,13 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
         )],
         hint,
     )?;
+    let is_async =
+        !transport.is_wire() && !plan.stores.is_empty() && plan.stores.iter().all(tsb_run::spec::Spec::is_async);
+    let in_flight = "each write ends before the next one of its worker is sent";
+    refuse(
+        &[("--in-flight", options.in_flight.is_some() && !is_async, in_flight)],
+        "it is for clients that answer later, etcd: and mongo:, in process; --workers says how many write at a time",
+    )?;
     let stream = "only datagrams have it";
     let of_datagrams = [
         ("--sockets", options.sockets.is_some()),
@@ -53,6 +60,13 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     ];
     refuse(&of_udp, "give --transport udp")?;
     let two_fleets = options.fleet_file.is_some() && options.workload.as_ref().is_some_and(|name| name != "kstat");
+    let is_kept = |spec: &tsb_run::spec::Spec| !matches!(tsb_run::place::Place::of(spec), Ok(None));
+    let append = (
+        "--append",
+        options.append == Some(true) && !plan.stores.iter().any(is_kept),
+        "a store that keeps nothing beyond its process is always empty",
+    );
+    refuse(&[append], "give --store sqlite:FILE, or another that tsb stores lists")?;
     let fleet = ("--workload", two_fleets, "--fleet-file describes the fleet");
     refuse(&[fleet], "leave one of them out")?;
     let unused = options.query_workers.is_some() && plan.queries.is_empty();
@@ -107,6 +121,8 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
         ("--queries", options.queries.is_some(), no_store),
         ("--query-workers", options.query_workers.is_some(), no_store),
         ("--no-verify", options.no_verify.is_some(), no_store),
+        ("--append", options.append.is_some(), no_store),
+        ("--in-flight", options.in_flight.is_some(), no_store),
         ("--store-timeout", args.run.store_timeout.is_some(), no_store),
         (
             "--no-calibrate",

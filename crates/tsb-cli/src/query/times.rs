@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         });
     }
     let date = date_string(text, DateOrder::Ymd).map(|(at, _)| at);
-    date.map_err(|_| format!("{text:?} is no time; try 2026-11-23T03:00:00Z, 1700000000.5, -1h or now"))
+    date.map_err(|_| format!("{text:?} is not a time; try 2026-11-23T03:00:00Z, 1700000000.5, -1h or now"))
 }
 
 /// Parses `now`, `-1h`, `now-90s` into nanoseconds from now; `None` if the text is not relative.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused_with_examples() {
+    fn invalid_times_are_refused_with_examples() {
         for text in [
             "x",
             "1.0000000001",

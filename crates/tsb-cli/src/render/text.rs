@@ -32,6 +32,7 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     queries::table(run, lines);
     costs(run, lines);
     ledger(run, lines);
+    place(run, lines);
     notes(run, lines);
     verdict_basis::figures(run, lines);
     verdict(run, lines);
@@ -252,7 +253,9 @@ fn costs(run: &Run, lines: &mut Lines) {
     let shown: Vec<String> = shown.collect();
     lines.line(
         "bytes",
-        if shown.is_empty() {
+        if run.place.as_ref().is_some_and(|place| place.earlier.is_some()) && shown.is_empty() {
+            "not known: the store held samples of earlier runs".to_owned()
+        } else if shown.is_empty() {
             "none: the store keeps nothing, and nothing went over a wire".to_owned()
         } else {
             shown.join(", ")
@@ -375,6 +378,25 @@ fn datagrams(run: &Run, lines: &mut Lines) {
             .receive_buffer_bytes
             .map_or("-".to_owned(), |size| bytes(size as f64)),
     ));
+}
+
+/// Where the samples are, and how to remove them. Not wrapped, so that the command can be copied.
+fn place(run: &Run, lines: &mut Lines) {
+    let Some(place) = &run.place else { return };
+    let size = place
+        .bytes
+        .map_or(String::new(), |size| format!(", {}", bytes(size as f64)));
+    let earlier = if place.earlier.is_some() {
+        " with what was there before"
+    } else {
+        ""
+    };
+    let remove = place
+        .remove
+        .as_ref()
+        .map_or(String::new(), |command| format!("; to remove it: {command}"));
+    lines.heading("Place");
+    lines.row(format!("  {} {}{size}{earlier}{remove}", place.kind, place.name));
 }
 
 fn notes(run: &Run, lines: &mut Lines) {

@@ -139,6 +139,7 @@ impl<'a> Claims<'a> {
             workload: &opened.workload,
             base,
             history: &history(&opened.plan, &opened.workload, base)?,
+            since: self.section.header.since_ns.map(Timestamp),
             ticks: &ticks,
             rejected: &self.rejected,
             unsent: &[],

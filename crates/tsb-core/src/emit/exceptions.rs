@@ -8,8 +8,9 @@ use std::ops::Range;
 use super::report::{Exception, ExceptionKind};
 use crate::schedule::Slot;
 
-#[derive(Debug)]
-pub(super) struct Exceptions {
+/// Operations without an ordinary end, as ticks of groups, up to a bound that is reserved at once.
+#[derive(Clone, Debug)]
+pub struct ExceptionList {
     list: Vec<Exception>,
     max: usize,
     dropped: u64,
@@ -18,9 +19,9 @@ pub(super) struct Exceptions {
     last_of: Vec<u32>,
 }
 
-impl Exceptions {
+impl ExceptionList {
     /// Room for `max` entries of these groups.
-    pub(super) fn new(groups: &Range<u32>, max: usize) -> Self {
+    pub fn new(groups: &Range<u32>, max: usize) -> Self {
         let max = max.min(u32::MAX as usize - 1);
         Self {
             list: Vec::with_capacity(max),
@@ -31,7 +32,8 @@ impl Exceptions {
         }
     }
 
-    pub(super) fn add(&mut self, slot: Slot, kind: ExceptionKind) {
+    /// Adds an operation: to the last entry of its group, if it is the next tick and of the same kind.
+    pub fn add(&mut self, slot: Slot, kind: ExceptionKind) {
         let place = slot.group.wrapping_sub(self.first_group) as usize;
         let last = self.last_of.get(place).copied().unwrap_or(u32::MAX);
         if let Some(last) = self.list.get_mut(last as usize)
@@ -55,7 +57,7 @@ impl Exceptions {
     }
 
     /// The entries, and how many operations found no room.
-    pub(super) fn finish(self) -> (Vec<Exception>, u64) {
+    pub fn finish(self) -> (Vec<Exception>, u64) {
         (self.list, self.dropped)
     }
 }
@@ -71,7 +73,7 @@ mod tests {
             tick,
             offset_ns: tick,
         };
-        let mut exceptions = Exceptions::new(&(10..13), 3);
+        let mut exceptions = ExceptionList::new(&(10..13), 3);
         for tick in 5..1_000 {
             exceptions.add(slot(10, tick), ExceptionKind::Shed);
             exceptions.add(slot(12, tick), ExceptionKind::Shed);

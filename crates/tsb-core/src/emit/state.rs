@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::Outcome;
 use super::cpu::Phases;
-use super::exceptions::Exceptions;
+use super::exceptions::ExceptionList;
 use super::live::LiveWorker;
 use super::report::{Counts, Ended, ExceptionKind, Latency, Tally, WorkerReport};
 use super::settings::Run;
@@ -32,7 +32,7 @@ pub(super) struct WorkerState {
     /// Samples of those that were shed or are unknown.
     excepted: u64,
     due: Option<Frontier>,
-    exceptions: Exceptions,
+    exceptions: ExceptionList,
     pub(super) phases: Phases,
     pub(super) busy_ns: u64,
     /// When the target last returned, on the run's clock.
@@ -66,7 +66,7 @@ impl WorkerState {
             issued_operations: 0,
             excepted: 0,
             due: None,
-            exceptions: Exceptions::new(groups, settings.exceptions_max),
+            exceptions: ExceptionList::new(groups, settings.exceptions_max),
             phases: Phases::new(run.clock),
             busy_ns: 0,
             end_ns: start_ns,

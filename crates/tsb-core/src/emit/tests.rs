@@ -338,7 +338,7 @@ fn a_rate_far_beyond_what_can_be_sent_is_counted_without_walking_there() {
 }
 
 #[test]
-fn what_is_never_sent_leaves_out_what_would_have_been_missing() {
+fn unsent_operations_leave_out_samples_that_would_have_been_missing() {
     let clock = ManualClock::new();
     let stop = AtomicBool::new(false);
     let timetable = Timetable {

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_comes_back_and_merges_exactly() {
+    fn packed_intervals_unpack_and_merge_exactly() {
         let mut histograms = [Histogram::new(), Histogram::new()];
         for value in 0..2_000u64 {
             histograms[usize::from(value % 3 == 0)].record(value * value * value);

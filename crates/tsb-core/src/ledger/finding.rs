@@ -55,7 +55,7 @@ impl fmt::Display for LedgerFinding {
             FindingKind::Lost => "lost",
             FindingKind::Altered => "altered",
             FindingKind::Duplicated => "there once too often",
-            FindingKind::Invented => "there, though nobody sent it",
+            FindingKind::Invented => "present, but never sent",
             FindingKind::LostInTransport => "lost in transport",
             FindingKind::Missing => "missing, lost on the way or by the store",
         };

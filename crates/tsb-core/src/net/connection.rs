@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Decodes the bytes that were read, applies the samples, and answers.
-    pub(super) fn digest(
+    pub(super) fn decode_and_apply(
         &mut self,
         read_buffer: &mut ReadBuffer,
         shared: &Shared,
@@ -199,7 +199,7 @@ impl Connection {
             }
             self.arrived_at = self.read_at;
             let next = self.answer(rejected);
-            self.speak(shared);
+            self.write_answers(shared);
             decoded.map_err(|_| ConnectionEnd::Fatal)?;
             match next {
                 Next::More if taken == all => return Ok(()),
@@ -225,7 +225,7 @@ impl Connection {
     }
 
     /// Writes the waiting answers, as far as the peer accepts them.
-    pub(super) fn speak(&mut self, shared: &Shared) {
+    pub(super) fn write_answers(&mut self, shared: &Shared) {
         if let Some(stream) = &mut self.stream {
             let mut context = Context::from_waker(&self.waker);
             let count = self.answers.write(stream, &mut context);
@@ -316,7 +316,7 @@ impl Connection {
         match self.apply(shared, timing) {
             Ok(rejected) => {
                 self.answer(rejected);
-                self.speak(shared);
+                self.write_answers(shared);
                 end
             }
             Err(worse) => worse,

@@ -43,7 +43,7 @@ pub enum NetError {
         after_ms: u64,
     },
     /// The peer's machine reported that no process listens at the address.
-    #[error("nobody listens on {address}, as its machine said {times} times")]
+    #[error("nothing listens on {address}: its host refused {times} times")]
     Refused {
         /// The address.
         address: Address,

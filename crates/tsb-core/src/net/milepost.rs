@@ -76,7 +76,7 @@ impl Mileposts {
     }
 
     /// Creates the emitter's end. Call it before the first byte is sent from `local`.
-    pub(super) fn lay(&self, local: &Address) -> Producer<Milepost> {
+    pub(super) fn sender(&self, local: &Address) -> Producer<Milepost> {
         let (producer, consumer) = RingBuffer::new(self.capacity);
         self.lock().insert(local.clone(), Unclaimed::Stream(consumer));
         producer
@@ -251,7 +251,7 @@ mod tests {
     fn a_milepost_is_passed_when_its_last_byte_is_applied() {
         let mileposts = Mileposts::new(8);
         let address = Address::from(std::net::SocketAddr::from(([127, 0, 0, 1], 4242)));
-        let mut laid = mileposts.lay(&address);
+        let mut laid = mileposts.sender(&address);
         let mut claimed = mileposts.claim(&address).unwrap();
         assert!(mileposts.claim(&address).is_none());
         for (end, due) in [(100, 1_000), (250, 2_000)] {

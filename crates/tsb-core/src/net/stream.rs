@@ -274,7 +274,7 @@ pub(super) fn replace_stale(path: &Path, kind: Type) -> io::Result<()> {
     if !found.file_type().is_socket() {
         return Err(io::Error::new(
             ErrorKind::AlreadyExists,
-            "the path exists and is no socket",
+            "the path exists and is not a socket",
         ));
     }
     let probe = Socket::new(Domain::UNIX, kind, None)?;

@@ -205,7 +205,7 @@ impl StreamTarget {
                 group: operation.slot.group,
                 tick: operation.slot.tick,
             };
-            self.report.untimed += u64::from(!out.lay(milepost));
+            self.report.untimed += u64::from(!out.queue(milepost));
         }
     }
 

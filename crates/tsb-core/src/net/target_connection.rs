@@ -43,7 +43,7 @@ impl TargetConnection {
             stream,
             peer: address.clone(),
             granted,
-            mileposts: mileposts.map(|all| all.lay(&local)),
+            mileposts: mileposts.map(|all| all.sender(&local)),
             local,
             written: 0,
         })
@@ -63,7 +63,7 @@ impl TargetConnection {
     }
 
     /// Queues a milepost. Returns `false` if the queue is full.
-    pub(super) fn lay(&mut self, milepost: Milepost) -> bool {
+    pub(super) fn queue(&mut self, milepost: Milepost) -> bool {
         let mileposts = self.mileposts.as_mut();
         mileposts.is_none_or(|mileposts| mileposts.push(milepost).is_ok())
     }

@@ -237,14 +237,14 @@ fn step(
     meter: &mut Meter,
 ) -> Result<bool, ConnectionEnd> {
     let was_held = connection.answers.are_held();
-    connection.speak(shared);
+    connection.write_answers(shared);
     if connection.answers.are_held() {
         return Ok(false);
     }
     // Bytes left undecoded because of waiting answers or of work on another thread come first.
     let was_busy = std::mem::take(&mut connection.is_busy);
     if was_held || was_busy || connection.read(read_buffer, shared)? {
-        connection.digest(read_buffer, shared, timing, meter)?;
+        connection.decode_and_apply(read_buffer, shared, timing, meter)?;
         return Ok(!connection.is_busy);
     }
     Ok(false)
@@ -276,12 +276,12 @@ fn drain_connection(
             Err(error) if error.kind() == ErrorKind::WouldBlock => return ConnectionEnd::Cut,
             Err(_) => return ConnectionEnd::Broken,
         }
-        let digested = connection.digest(read_buffer, shared, timing, meter);
+        let applied = connection.decode_and_apply(read_buffer, shared, timing, meter);
         add(
             &shared.counters.answer_bytes,
             connection.answers.write_unregistered(&mut stream) as u64,
         );
-        if let Err(end) = digested {
+        if let Err(end) = applied {
             return end;
         }
         if connection.answers.are_held() {

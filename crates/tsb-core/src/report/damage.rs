@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_said_and_a_crash_is_no_damage() {
+    fn unknown_state_is_reported_and_a_crash_is_no_damage() {
         let torn = Damage::new(DamageKind::Torn, "/j/1", "a record is cut short").with_bytes(1);
         assert!(!torn.may_lose_samples());
         assert_eq!(

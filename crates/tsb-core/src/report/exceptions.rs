@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn entries_beyond_capacity_are_counted() {
         // No two distances of a series are equal, so each pair is a stretch.
         let samples: Vec<_> = (0..3 * REJECTED_MAX as i64)
             .map(|n| (SeriesId(0), Timestamp(n * n * n)))

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_what_a_walk_finds() {
+    fn the_count_equals_that_of_a_walk() {
         let shapes = [
             "constant:40000000",
             "steps:1000000*2us,30000000*5us",

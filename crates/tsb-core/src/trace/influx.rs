@@ -129,8 +129,8 @@ fn is_digits(bytes: &[u8]) -> bool {
 
 fn left_out(why: NoValue) -> &'static str {
     match why {
-        NoValue::String => "a string, which is no value",
-        NoValue::Boolean => "a boolean, which is no value",
+        NoValue::String => "a string, which is not a value",
+        NoValue::Boolean => "a boolean, which is not a value",
         NoValue::Number(what) => what,
     }
 }

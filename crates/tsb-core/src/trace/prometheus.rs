@@ -122,11 +122,11 @@ impl ExpositionParser {
         if row.has_exemplar {
             self.dialect.sign("an exemplar", &mut self.trace)?;
             self.trace
-                .problem(place, "an exemplar, which is no sample of its series", line.bytes);
+                .problem(place, "an exemplar, which is not a sample of its series", line.bytes);
         }
         if !self.histogram_rows && self.is_of_histogram(&row) {
             self.trace
-                .problem(place, "a row of a histogram, which is no value", line.bytes);
+                .problem(place, "a row of a histogram, which is not a value", line.bytes);
             return Ok(());
         }
         if row
@@ -209,7 +209,7 @@ fn parse_row(line: &[u8]) -> Result<Row<'_>, &'static str> {
         None => (scan.rest, false),
     };
     if sample.first() == Some(&b'{') {
-        return Err("a composite value, which is no value");
+        return Err("a composite value, which is not a value");
     }
     let mut words = sample.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let value = text::number(words.next().ok_or("no value")?, Numbers::All)?;

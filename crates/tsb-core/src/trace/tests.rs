@@ -33,7 +33,7 @@ fn read(bytes: &[u8]) -> Result<Trace, TraceDefect> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_values_are_read_back() {
     let trace = read(&small_file()).unwrap();
     assert!(trace.problems.is_empty());
     assert_eq!(trace.notes["source"], "test");
@@ -333,7 +333,7 @@ fn a_format_is_known_by_its_first_bytes_or_its_name() {
     check(put("a.tsbtrace", b"5,a,1\n"), "it does not begin with the magic bytes");
     check(
         put("b.csv", b"5,a\n5\n"),
-        "2 rows were left out, the first at line 1: a value that is no number: value=a",
+        "2 rows were left out, the first at line 1: a value that is not a number: value=a",
     );
     check(put("c.csv", b""), "there is no sample in it");
     check(directory.path().join("absent.csv"), "cannot open");

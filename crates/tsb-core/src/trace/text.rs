@@ -209,7 +209,7 @@ pub(crate) enum Numbers {
 }
 
 pub(crate) const BEYOND_EXACT: &str = "an integer beyond 2^53";
-pub(crate) const NO_NUMBER: &str = "a value that is no number";
+pub(crate) const NO_NUMBER: &str = "a value that is not a number";
 const BEYOND_RANGE: &str = "a number beyond the range of an f64";
 
 /// Parses a value: an integer must be exact, a decimal is rounded as usual.
@@ -280,7 +280,7 @@ fn integer(text: &[u8]) -> Option<i128> {
 }
 
 pub(crate) const NO_TIMESTAMP: &str = "no timestamp";
-const BAD_TIMESTAMP: &str = "a timestamp that is no plain number";
+const BAD_TIMESTAMP: &str = "a timestamp that is not a plain number";
 const OUT_OF_RANGE: &str = "a timestamp outside the years 1677 to 2262";
 const TOO_FINE: &str = "a timestamp finer than a nanosecond";
 

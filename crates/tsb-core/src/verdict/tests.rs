@@ -60,7 +60,7 @@ fn a_sound_run_is_valid_and_says_why() {
     let verdict = doubtful.verdict();
     assert_eq!(verdict.status, Status::Valid);
     assert!(
-        verdict.reasons[0].contains("; 7 may have been lost by the store or on the way, and nobody can say which"),
+        verdict.reasons[0].contains("; 7 may have been lost by the store or on the way, and it is unknown which"),
         "{:?}",
         verdict.reasons
     );
@@ -284,7 +284,7 @@ fn a_run_that_verified_nothing_names_the_step_at_which_it_ended() {
 }
 
 #[test]
-fn what_could_not_be_compared_is_named_with_its_count() {
+fn uncompared_samples_are_named_with_their_count() {
     let waiting = Evidence {
         compared: 100_000,
         uncompared: vec![Uncompared {

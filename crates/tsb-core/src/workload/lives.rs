@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_is_what_the_lifetimes_say() {
+    fn live_series_are_those_whose_lifetime_contains_the_moment() {
         let workload = workload(|spec| {
             spec.churn = Some(Churn {
                 mode: ChurnMode::Steady {

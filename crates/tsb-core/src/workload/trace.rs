@@ -276,7 +276,7 @@ impl RecordedWorkload {
                 return Err(WorkloadError::invalid(field, NO_TICKS));
             }
         }
-        let own = OwnTimes::lay(trace, order, sizes, spec.resolution_ns)?;
+        let own = OwnTimes::new(trace, order, sizes, spec.resolution_ns)?;
         let window = Window {
             series: order.len() as u32,
             own_times: true,

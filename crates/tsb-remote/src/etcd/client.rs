@@ -22,7 +22,7 @@ mod opening;
 mod save_series;
 mod writing;
 
-pub(super) use opening::series;
+pub(super) use opening::{remove_runs, series};
 
 /// Maximum number of comparisons or operations in a transaction of the client's own: etcd's
 /// default limit.

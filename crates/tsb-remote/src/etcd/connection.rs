@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_status_means_for_a_write() {
+    fn each_status_has_its_outcome_for_a_write() {
         let of = |code| classify(Status::new(code, "etcdserver: words"));
         for code in [
             Code::Unavailable,

@@ -70,7 +70,9 @@ impl EtcdCursor {
         let value = pair.value.as_ref().try_into().map(f64::from_le_bytes);
         match (at, value) {
             (Some(at), Ok(value)) => Ok((at, value)),
-            _ => Err(self.connection.failed(ACTION, "a key or value came that is no sample")),
+            _ => Err(self
+                .connection
+                .failed(ACTION, "a key or value came that is not a sample")),
         }
     }
 

@@ -12,7 +12,7 @@ pub(super) fn endpoints(address: &Address, options: &EtcdOptions) -> Result<Vec<
     let hosts: Vec<&str> = address.hosts().split(',').collect();
     let wrong = |host: &str, error: tonic::transport::Error| Error::Spec {
         spec: "etcd:".to_owned(),
-        what: format!("{host} is no host: {error}"),
+        what: format!("{host} is not a host: {error}"),
     };
     let endpoint = |host: &&str| -> Result<Endpoint> {
         let port = if host.rsplit_once(':').is_some() { "" } else { ":2379" };

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_skipped() {
+    fn unknown_fields_are_skipped() {
         // A header, a pair with revisions and a version, `more`, and a count.
         let pair = [0x0a, 1, b'k', 0x10, 7, 0x18, 9, 0x20, 1, 0x2a, 1, b'v'];
         let mut bytes = vec![0x0a, 2, 0x18, 9, 0x12, pair.len() as u8];

@@ -23,7 +23,7 @@ use tsb_stores::store::{Ack, Capabilities, Footprint, OnConflict, Position, Quer
 mod newest;
 mod opening;
 
-pub(super) use opening::series;
+pub(super) use opening::{remove_runs, series};
 
 /// The collection with the marker, `{_id: "layout"}`, and a document for flushes,
 /// `{_id: "flush"}`.
@@ -111,7 +111,7 @@ impl MongoClient {
         }
         Err(self.connection.failed(
             action,
-            format!("series {number} has another name there: somebody else writes into this database"),
+            format!("series {number} has another name there: another program writes into this database"),
         ))
     }
 

@@ -159,7 +159,7 @@ fn row(document: &RawDocument) -> std::result::Result<(Timestamp, f64), String> 
     let value = match document.get("v") {
         Ok(Some(RawBsonRef::Double(value))) => value,
         Ok(Some(RawBsonRef::Null) | None) => f64::NAN,
-        _ => return Err("a row whose value is no double came".to_owned()),
+        _ => return Err("a row whose value is not a double came".to_owned()),
     };
     Ok((Timestamp(at), value))
 }

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_stands_first_and_records_follow_it() {
+    fn the_remainder_comes_first_and_records_follow() {
         let mut entry = entry();
         entry.push("1:1");
         entry.push("2:2");

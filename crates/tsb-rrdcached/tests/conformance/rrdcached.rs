@@ -88,7 +88,7 @@ impl Rrdcached {
         let breaks: [(&str, Check); 2] = [
             (
                 "rrdcached::breaks_c7_what_was_accepted_for_a_suspended_file_is_in_no_answer",
-                what_was_accepted_for_a_suspended_file_is_in_no_answer,
+                updates_of_a_suspended_file_are_in_no_answer,
             ),
             (
                 "rrdcached::breaks_c8_a_flush_of_a_locked_file_loses_everything_and_says_yes",
@@ -147,7 +147,7 @@ impl Accepted {
 }
 
 /// Clause 7: what is accepted before a query starts is in its answer.
-fn what_was_accepted_for_a_suspended_file_is_in_no_answer(daemon: &Arc<Daemon>) {
+fn updates_of_a_suspended_file_are_in_no_answer(daemon: &Arc<Daemon>) {
     let accepted = Accepted::new(daemon, "c7-");
     let mut other = BufReader::new(UnixStream::connect(daemon.socket()).unwrap());
     let mut ask = |word: &str| {

@@ -47,7 +47,7 @@ pub(super) fn a_file_of_too_many_bytes_is_refused() {
     assert_eq!(reply, "0 RRD created OK");
 }
 
-pub(super) fn what_needs_librrd_is_done_by_it_or_refused_by_name() {
+pub(super) fn features_of_librrd_are_left_to_it_or_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let mut ours = ours(folder.path());
     let create = format!(

@@ -144,8 +144,13 @@ impl<'a> Auditor<'a> {
             let uncertain = self.uncertain(id);
             // A row does not show whether a particular sample is in it.
             unanswered = None;
-            let tally = consolidate::compare(&rule, &self.sent, &uncertain, &StoreAnswer { rows, admitted }, note);
-            (tally, newest.map(Timestamp::from_secs))
+            let answer = StoreAnswer {
+                rows,
+                admitted,
+                is_continued: self.scope.since.is_some(),
+            };
+            let tally = consolidate::compare(&rule, &self.sent, &uncertain, &answer, note);
+            (tally, self.scope.of_this_run(newest.map(Timestamp::from_secs)))
         } else {
             self.read(id)?;
             let tally = compare(&mut self.sent, &self.found, rules, note);
@@ -196,6 +201,9 @@ impl<'a> Auditor<'a> {
         };
         self.scope.store.newest(ids, &mut said.newest)?;
         self.scope.store.newest_accepted(ids, &mut said.accepted)?;
+        for at in said.newest.iter_mut().chain(&mut said.accepted) {
+            *at = self.scope.of_this_run(*at);
+        }
         Ok(said)
     }
 
@@ -222,7 +230,10 @@ impl<'a> Auditor<'a> {
         found.clear();
         let query = Query {
             series: &[id],
-            range: TimeRange::ALL,
+            range: TimeRange {
+                start: self.scope.since.unwrap_or(Timestamp::MIN),
+                ..TimeRange::ALL
+            },
             resample: None,
         };
         self.scope.store.query(&query, &mut |_, times, values| {
@@ -259,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_never_answered_is_absent_and_not_lost() {
+    fn missing_unanswered_samples_are_absent_and_not_lost() {
         let missing = |seconds| Difference::Missing {
             at: Timestamp::from_secs(seconds),
             expected: 1.0,

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_retention_took_is_expired_and_not_lost() {
+    fn samples_removed_by_retention_are_expired_and_not_lost() {
         let rules = Rules {
             keeps_from: Timestamp(2),
             ..EXACT

@@ -279,6 +279,8 @@ pub(super) struct StoreAnswer {
     pub rows: Vec<ArchiveRows>,
     /// The newest sample that it says it took; absent: it need not say.
     pub admitted: Option<Timestamp>,
+    /// Whether it may hold earlier samples of the series, which are not compared.
+    pub is_continued: bool,
 }
 
 /// Compares the rows of every archive with those that `sent` must have made, and counts the
@@ -297,10 +299,10 @@ pub(super) fn compare(
         return tally;
     }
     let step_us = rule.step_s as i64 * 1_000_000;
-    let samples = Samples::new(sent, uncertain, step_us);
+    let samples = Samples::new(sent, uncertain, step_us, answer.is_continued);
     let Some(steps) = Steps::of(rule, &samples.sure) else {
         tally.uncompared = sent.len() as u64;
-        if sent.is_empty() {
+        if sent.is_empty() && !answer.is_continued {
             tally.duplicated = answer.rows.iter().map(|rows| rows.len() as u64).sum();
         }
         return tally;

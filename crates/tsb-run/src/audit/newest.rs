@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_held_against_what_was_sent_and_what_is_there() {
+    fn newest_is_compared_with_sent_and_stored_samples() {
         let heard = heard(&[at(10)], at(1_000), 0);
         let check = |sent, said, found| heard.check(SeriesId(1), sent, said, found, Timestamp::MIN);
         assert_eq!(check(at(10), at(10), at(10)), None);

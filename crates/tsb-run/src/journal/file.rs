@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_journal_could_not_create_it_does_not_remove() {
+    fn a_journal_does_not_remove_a_file_that_it_did_not_create() {
         let folder = tempfile::tempdir().unwrap();
         let report = folder.path().join("report.json");
         // A folder stands where the file would be.

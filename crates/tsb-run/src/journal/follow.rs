@@ -32,8 +32,10 @@ const IN_FLIGHT_MAX: usize = 1 << 10;
 /// How the run learns that a sample was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// Every operation is answered.
+    /// Every operation is answered before the next one is sent.
     Answered,
+    /// Every operation is answered, in any order, while others are sent.
+    AnsweredLater,
     /// Every worker has an ordered connection, and the receiving end counts samples.
     Stream,
     /// Datagrams: arrivals are counted, and it is not known which were lost.
@@ -191,6 +193,19 @@ impl<'a> Follower<'a> {
                 Some(Marks {
                     operations: issued,
                     nameless: excepted + refused,
+                })
+            }
+            Acceptance::AnsweredLater => {
+                let in_flight = self.followed.watch.in_flight()?;
+                let workers = issued.iter().enumerate();
+                let operations = workers
+                    .map(|(worker, &issued)| in_flight.settled(worker, issued))
+                    .collect();
+                // IMPORTANT: read after the operations that have ended, and so are in these.
+                let (refused, without_end) = in_flight.refused_and_excepted();
+                Some(Marks {
+                    operations,
+                    nameless: excepted + without_end + refused.saturating_sub(self.followed.rejects.total()),
                 })
             }
             Acceptance::Stream => {

@@ -138,6 +138,7 @@ mod tests {
             pid: 1,
             boot_id: None,
             base_ns: 0,
+            since_ns: None,
             store: "x".to_owned(),
             plan: json!({}),
             workers: vec![(0, 10)],

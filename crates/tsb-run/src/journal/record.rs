@@ -42,6 +42,10 @@ pub struct Header {
     pub boot_id: Option<String>,
     /// The timestamp of the start, in nanoseconds since the Unix epoch.
     pub base_ns: i64,
+    /// Samples before this time, in nanoseconds since the Unix epoch, are of earlier runs; absent
+    /// if the place was empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ns: Option<i64>,
     /// The name of the store or server.
     pub store: String,
     /// The complete plan, with only the store of this run.

@@ -9,11 +9,12 @@ use tsb_core::latency::{Curve, Summary};
 use tsb_core::net::{Carrier, ListenerStats};
 use tsb_core::report::{
     Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, Latency, ListenerReport, Offered,
-    Projection, Rate, Run, Size, Target,
+    PlaceReport, Projection, Rate, Run, Size, Target,
 };
 use tsb_stores::{Exactness, Stats, Store};
 
 use super::cost::{CpuByPart, bytes_of_each, unexplained};
+use super::earlier;
 use super::judge;
 use super::ledger::{LedgerInputs, done_means};
 use super::missing::{missing, missing_note};
@@ -96,7 +97,13 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     run.noise.clone_from(&performed.observed.noise);
     run.staleness = performed.observed.staleness.summary();
     run.cost = cost;
-    run.size = performed.stats.as_ref().filter(|_| capabilities.query).map(size);
+    // The store's figures include what was there before.
+    let sized = performed
+        .stats
+        .as_ref()
+        .filter(|_| capabilities.query && context.held.get().is_none());
+    run.size = sized.map(size);
+    run.place = place(parts);
     run.offered = offered(context, &driven.issued);
     run.intervals = interval_latencies::with_latencies(&performed.observed.intervals, driven);
     run.resources.clone_from(&performed.observed.resources);
@@ -205,7 +212,7 @@ fn cost(parts: &Parts<'_>) -> Cost {
         ..spent
     });
     let mut cost = spent.map_or_else(Cost::default, |spent| spent.of_each(performed.accepted));
-    if let Some(stats) = &performed.stats {
+    if let Some(stats) = performed.stats.as_ref().filter(|_| parts.context.held.get().is_none()) {
         bytes_of_each(&mut cost, stats, verified.unwrap_or(performed.accepted));
     }
     let sent = driven.counts.sent().samples.max(1) as f64;
@@ -215,6 +222,15 @@ fn cost(parts: &Parts<'_>) -> Cost {
         Err(why) => cost.projection_absent = keeps_something(parts).then(|| why.clone()),
     }
     cost
+}
+
+/// The place of the run. What its files occupy is measured again once it is closed.
+fn place(parts: &Parts<'_>) -> Option<PlaceReport> {
+    // A spec that names no place was refused before the run.
+    let place = earlier::place_of(parts.context).ok().flatten()?;
+    let mut report = place.report(parts.performed.stats.as_ref());
+    report.earlier = parts.context.held.get().map(|held| held.report(parts.base));
+    Some(report)
 }
 
 /// Whether a size can be projected: not for a store that keeps nothing.
@@ -370,6 +386,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
             context.plan.workload.resolution_ns as f64 / 1e9
         ));
     }
+    notes.extend(context.held.get().map(earlier::Held::note));
     notes.extend(recorded::notes(context));
     notes.extend(parts.performed.preloaded.map(|preloaded| preloaded.note()));
     notes.extend(on_the_way(parts));
@@ -386,6 +403,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
         missing(&parts.performed.driven),
     ));
     notes.extend(driven_directly(parts));
+    notes.extend(in_flight(parts));
     notes.extend(unanswered(parts));
     notes.extend(parts.performed.unflushed.clone());
     notes.extend(seen_from_outside(parts));
@@ -410,6 +428,20 @@ fn driven_directly(parts: &Parts<'_>) -> Option<String> {
         "samples went from this process to the server; --transport tcp puts a wire and a listener of tsb before it"
             .to_owned()
     })
+}
+
+/// A note on how many writes of a client were in flight.
+fn in_flight(parts: &Parts<'_>) -> Option<String> {
+    let (most, bound) = (
+        parts.performed.driven.most_in_flight,
+        parts.context.plan.writes_in_flight(),
+    );
+    let full = if most == bound && !parts.context.plan.is_closed_loop() {
+        "; what was due beyond them waited, which is lag: --in-flight says how many there may be"
+    } else {
+        ""
+    };
+    (most > 0).then(|| format!("at most {most} of {bound} writes were in flight at a time{full}"))
 }
 
 /// A note on operations that a server never answered, or that never reached one.

@@ -33,6 +33,7 @@ pub(super) fn measure(context: &RunContext, controls: &Controls) -> Result<Optio
         context,
         timetable: &timetable,
         store,
+        client: None,
         start_ns: context.clock.now() + SECOND_NS / 200,
         base: context.clock.wall(),
         stop: &controls.stops.stop,

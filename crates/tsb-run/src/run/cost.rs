@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_no_part_is_said_where_it_is_much() {
+    fn cpu_time_in_no_part_is_reported_if_it_is_large() {
         // 18,930 of which 18,630 are in parts.
         assert_eq!(unexplained(&spent().of_each(1_000)), None);
         let without = |threads_ns| CpuByPart { threads_ns, ..spent() }.of_each(1_000);

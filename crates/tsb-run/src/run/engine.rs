@@ -12,7 +12,7 @@ use std::sync::mpsc::sync_channel;
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
 use tsb_core::report::Run;
-use tsb_stores::{Scope as FlushScope, Store};
+use tsb_stores::{AsyncStore, Scope as FlushScope, Store};
 
 use super::assemble::{Parts, assemble, ledger_inputs};
 use super::cost::{ReportedCpu, Span};
@@ -26,14 +26,16 @@ use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
 use super::store_timeouts::{WaitOutcome, Waiting};
-use super::{aftermath, asked, ceiling, fit, journaled, projection};
+use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, projection};
 use crate::audit::{Audit, Scope};
 use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
 use crate::error::Error;
 use crate::journal::{Followed, Follower};
 use crate::observer::{Phase, RunInfo};
+use crate::place::{Place, RunFile};
 use crate::plan::Plan;
+use crate::spec::OpenedStore;
 use crate::units;
 
 /// Stack size of the run's thread, in bytes: the size that the first thread of a process usually
@@ -41,7 +43,7 @@ use crate::units;
 const STACK_BYTES: usize = 8 << 20;
 
 /// Opens the only store of a plan.
-pub type OpenStore<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
+pub type OpenStore<'a> = &'a dyn Fn(&Plan) -> Result<OpenedStore, Error>;
 
 /// Runs a plan of one store, which it opens with `open` and closes.
 ///
@@ -49,31 +51,60 @@ pub type OpenStore<'a> = &'a dyn Fn(&Plan) -> Result<Arc<dyn Store>, Error>;
 /// If nothing could be measured. Later failures are in the verdict of the report.
 pub fn run_plan(plan: &Plan, controls: &Controls, open: OpenStore<'_>) -> Result<Finished, Error> {
     let opened = caught("a run", || open(plan)).unwrap_or_else(|said| Err(unusable(&said)));
-    let store = opened?;
+    let opened = opened?;
     supervised(plan, controls, move |plan, controls, state| {
-        let finished = run_opened(plan, &store, controls, state)?;
-        state.keep(finished);
-        let closed = close(store, state);
-        let mut finished = state.kept()?;
-        note_close(closed, &mut finished.run);
+        let made = run_and_close(plan, opened, controls, state);
+        let unmarked = state.unmark();
+        let mut finished = made?;
+        finished.run.notes.extend(
+            unmarked
+                .err()
+                .map(|error| format!("{error}: the next run there will take this one for one that was killed")),
+        );
         Ok(finished)
     })
 }
 
-/// Runs a plan against a store that is open and empty. The stores that the plan names are
+fn run_and_close(plan: &Plan, opened: OpenedStore, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+    let finished = run_opened(plan, &opened, controls, state)?;
+    state.keep(finished);
+    let closed = close(opened, state);
+    let mut finished = state.kept()?;
+    note_close(closed, &mut finished.run);
+    if let Some(report) = &mut finished.run.place {
+        let place = plan.stores.first().map_or(Ok(None), Place::of)?;
+        let bytes = place.and_then(|place| place.disk_bytes());
+        report.bytes = bytes.or(report.bytes);
+    }
+    Ok(finished)
+}
+
+/// Runs a plan against a store that is open, and empty unless the plan appends. The stores that the plan names are
 /// ignored, so the plan in the report names none; `target.store` names this one. The store is
 /// not closed.
 ///
 /// # Errors
 /// If nothing could be measured. Later failures are in the verdict of the report.
 pub fn run_store(plan: &Plan, store: &Arc<dyn Store>, controls: &Controls) -> Result<Finished, Error> {
+    run_open(plan, Arc::clone(store).into(), controls)
+}
+
+/// [`run_store`] with a store that takes many writes at a time: in process, writes are handed over
+/// without waiting for their answers, up to [`Plan::in_flight`].
+///
+/// # Errors
+/// As for [`run_store`].
+pub fn run_client(plan: &Plan, client: &Arc<dyn AsyncStore>, controls: &Controls) -> Result<Finished, Error> {
+    run_open(plan, Arc::clone(client).into(), controls)
+}
+
+fn run_open(plan: &Plan, opened: OpenedStore, controls: &Controls) -> Result<Finished, Error> {
     let plan = Plan {
         stores: Vec::new(),
         ..plan.clone()
     };
-    let store = Arc::clone(store);
     supervised(&plan, controls, move |plan, controls, state| {
-        run_opened(plan, &store, controls, state)
+        run_opened(plan, &opened, controls, state)
     })
 }
 
@@ -131,9 +162,11 @@ struct Closed {
 }
 
 /// Closes and drops the store; the report is complete by now.
-fn close(store: Arc<dyn Store>, state: &RunState) -> Closed {
+fn close(opened: OpenedStore, state: &RunState) -> Closed {
     let calls = &state.totals.calls;
     let name = state.store_name();
+    let store = opened.store();
+    drop(opened);
     let closed = {
         let _call = calls.begin("close");
         caught("close", || store.close())
@@ -168,13 +201,16 @@ fn note_close(closed: Closed, run: &mut Run) {
 }
 
 /// Runs a plan against an open store.
-fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+fn run_opened(plan: &Plan, opened: &OpenedStore, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+    let raw = &opened.store();
     let broken = |said| Error::internal("cannot use the store").because_of(format!("it {said}"));
     let guarded = Arc::new(GuardedStore::new(raw, &state.totals.calls).map_err(broken)?);
     let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
     let mut told = ReportedDamage::default();
     told.tell(&**store, |said| controls.warn(said));
-    let started = prepare(plan, &guarded, state)?;
+    let is_direct = opened.client().is_some() && !plan.transport.is_wire();
+    in_flight::check(plan.in_flight, is_direct, &store.to_string())?;
+    let started = prepare(plan, (&guarded, is_direct), controls, state)?;
     let context = &started.context;
     controls.observer.begin(&run_info(context, store));
     let ceiling = if plan.calibrate {
@@ -194,7 +230,7 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
     }
     controls.enter(Phase::Running);
     let (_, base) = *state.start.get_or_init(|| context.beginning());
-    let performed = Arc::new(perform(started, raw, controls, state)?);
+    let performed = Arc::new(perform(started, opened, controls, state)?);
     let _ = state.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();
     let stats = performed.stats.clone().unwrap_or_default();
@@ -239,20 +275,27 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
     })
 }
 
-/// Prepares the workload and defines its series in the store.
-fn prepare<'a>(plan: &Plan, store: &Arc<GuardedStore>, state: &'a RunState) -> Result<&'a StartedRun, Error> {
+/// Prepares the workload, marks the place, and defines the series in the store.
+fn prepare<'a>(
+    plan: &Plan,
+    (store, is_direct): (&Arc<GuardedStore>, bool),
+    controls: &Controls,
+    state: &'a RunState,
+) -> Result<&'a StartedRun, Error> {
     let capabilities = store.capabilities();
     let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
     fit::check(&context.workload, &capabilities, &store.to_string())?;
-    queries::check_fit(plan, &context.workload, &capabilities, &store.to_string())?;
-    if store.stats().samples > 0 {
-        return Err(Error::plan(format!("cannot run into {store}"))
-            .because_of(format!("it already holds {} samples", store.stats().samples))
-            .hint("a run fills an empty store; give another one"));
+    queries::check_fit(plan, &context.workload, &capabilities, (&store.to_string(), is_direct))?;
+    let place = earlier::place_of(&context)?;
+    earlier::check(&context, &**store, place.as_ref())?;
+    if let Some(place) = &place {
+        let journal = controls.journal.as_ref().map(|journal| journal.path());
+        state.mark(RunFile::make(place, context.clock.wall(), journal)?);
     }
     let started = state.begin(context, Arc::clone(store));
     let defined = store.define(&started.context.workload.catalog().definitions());
     defined.map_err(|error| Error::plan(format!("cannot define the series in {store}")).because(&error))?;
+    earlier::check_defined(&started.context, &**store, place.as_ref())?;
     Ok(started)
 }
 
@@ -282,7 +325,7 @@ fn run_info(context: &RunContext, store: &Arc<dyn Store>) -> RunInfo {
 
 fn perform(
     started: &StartedRun,
-    raw: &Arc<dyn Store>,
+    opened: &OpenedStore,
     controls: &Controls,
     state: &RunState,
 ) -> Result<Performed, Error> {
@@ -291,19 +334,25 @@ fn perform(
     let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
     let (totals, rejects, watch) = (&state.totals, &state.rejects, &state.watch);
     let window = LossWindow::of(&**store, &context.clock, (start_ns, base), &context.timetable);
-    let queries = QueryStreams::new(context, (raw, store.capabilities()), totals, (start_ns, base), live);
+    let queries = QueryStreams::new(
+        context,
+        (&opened.store(), store.capabilities()),
+        totals,
+        (start_ns, base),
+        live,
+    );
     let written = queries.as_ref().and_then(QueryStreams::written);
     let pass = Pass {
         window: window.as_ref(),
         written,
-        ..pass(started, raw, controls, state, (start_ns, base))
+        ..pass(started, opened, controls, state, (start_ns, base))
     };
     let monitor = state.monitor.get_or_init(|| {
         let inputs = inputs(started, state, (start_ns, base), controls);
         Arc::new(Monitor::new(inputs))
     });
     let followed = Followed {
-        acceptance: journaled::acceptance(context.plan.transport),
+        acceptance: journaled::acceptance(context.plan.transport, opened.client().is_some()),
         clock: &*context.clock,
         start_ns,
         live,
@@ -357,7 +406,7 @@ fn perform(
 /// The pass of the run, without a window and without queries.
 fn pass<'a>(
     started: &'a StartedRun,
-    raw: &Arc<dyn Store>,
+    opened: &'a OpenedStore,
     controls: &'a Controls,
     state: &'a RunState,
     (start_ns, base): (u64, Timestamp),
@@ -365,7 +414,8 @@ fn pass<'a>(
     Pass {
         context: &started.context,
         timetable: &started.context.timetable,
-        store: Arc::clone(raw),
+        store: opened.store(),
+        client: opened.client(),
         start_ns,
         base,
         stop: &controls.stops.stop,
@@ -518,6 +568,7 @@ fn audit(
         workload: &context.workload,
         base,
         history: &history,
+        since: context.since(base),
         ticks: &performed.driven.issued,
         rejected: &rejected,
         unsent: &unsent,

@@ -56,6 +56,11 @@ impl IntervalRecorder {
 
     /// The counters and resources since the last cut.
     pub fn cut(&mut self, now: u64, counted: SampleCounters) -> Interval {
+        // What was handed to a client and could not be sent is no longer counted as sent.
+        let counted = SampleCounters {
+            sent: counted.sent.max(self.before.sent),
+            ..counted
+        };
         let before = std::mem::replace(&mut self.before, counted);
         let mut interval = Interval::default();
         interval.end_ns = now.saturating_sub(self.start_ns);

@@ -52,6 +52,7 @@ fn of_context(
         pid: std::process::id(),
         boot_id: boot_id(),
         base_ns: base.0,
+        since_ns: context.since(base).map(|since| since.0),
         store,
         plan: serde_json::to_value(&context.plan).unwrap_or_default(),
         workers: workers.into_iter().map(|groups| (groups.start, groups.end)).collect(),
@@ -60,9 +61,11 @@ fn of_context(
     }
 }
 
-/// How the run learns that a sample was accepted, if the receiver is ours.
-pub(super) const fn acceptance(transport: Transport) -> Acceptance {
+/// How the run learns that a sample was accepted, if the receiver is ours, or a client of this
+/// process, which may take many writes at a time (`is_async`).
+pub(super) const fn acceptance(transport: Transport, is_async: bool) -> Acceptance {
     match (transport, transport.carrier()) {
+        (Transport::Inproc, _) if is_async => Acceptance::AnsweredLater,
         (Transport::Inproc, _) | (_, Carrier::Requests) => Acceptance::Answered,
         (_, Carrier::Stream) => Acceptance::Stream,
         (_, Carrier::Datagrams) => Acceptance::Datagrams,

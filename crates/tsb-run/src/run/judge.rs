@@ -92,7 +92,7 @@ fn uncompared(counts: &Ledger) -> Vec<Uncompared> {
         ),
         (
             Counter::Uncompared,
-            "are in rows that also depend on samples which may not have come, so that nobody can compute them; lose fewer on the way",
+            "are in rows that also depend on samples which may not have come, so that they cannot be computed; lose fewer on the way",
         ),
         (
             Counter::Expired,

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_never_answered_is_said_with_its_share() {
+    fn unanswered_samples_are_reported_with_their_share() {
         let note = missing_note(400, 600).unwrap();
         assert!(
             note.starts_with("600 of 1,000 operations") && note.contains("40.0 %"),

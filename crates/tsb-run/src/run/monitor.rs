@@ -281,7 +281,7 @@ impl Monitor {
     /// Passes the current counters to the observer.
     fn show(&self, now: u64, stalest_ns: Option<u64>) {
         let inputs = &self.inputs;
-        let totals = inputs.live.totals();
+        let totals = inputs.watch.completed(inputs.live.totals());
         let refused = inputs.totals.rejected.load(Ordering::Relaxed);
         inputs.controls.observer.progress(&Progress {
             elapsed_ns: now.saturating_sub(inputs.start_ns),
@@ -295,7 +295,7 @@ impl Monitor {
     /// Ends a reporting interval.
     fn cut(&self, notes: &mut MonitorState, now: u64) -> Interval {
         let inputs = &self.inputs;
-        let totals = inputs.live.totals();
+        let totals = inputs.watch.completed(inputs.live.totals());
         let taken = accepted(&inputs.live, &inputs.totals, inputs.context.plan.transport);
         let counted = SampleCounters {
             sent: totals.samples,

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worked_off_later_was_not_kept_at_the_peak() {
+    fn a_backlog_worked_off_later_was_not_kept_at_the_peak() {
         // Two hundred each second at most are taken.
         let limited = [
             (100, 100),

@@ -124,6 +124,7 @@ pub(super) fn fill(
         context,
         timetable: &timetable,
         store: Arc::clone(raw),
+        client: None,
         start_ns: begun_ns,
         base: base + -(length_ns as i64),
         stop: &controls.stops.stop,

@@ -66,6 +66,9 @@ pub(super) fn measure(
     held_per_second: f64,
     stop: &AtomicBool,
 ) -> Result<Projection, String> {
+    if let Some(held) = context.held.get() {
+        return Err(format!("the place held {} before this run", held.words()));
+    }
     let own = sealed_each(&stats.footprint, stats.samples);
     let why = match own {
         Ok(sealed) => return Ok(projected(sealed, held_per_second, "as in this run")),

@@ -1,7 +1,7 @@
 //! What a run needs before it starts: the workload, the timetable, the clock. Building it checks
 //! that the plan can be carried out.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tsb_core::Timestamp;
 use tsb_core::net::Carrier;
@@ -9,10 +9,11 @@ use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::{Protocol, UnsupportedSeries};
 use tsb_core::workload::{FleetSpec, Workload};
-use tsb_stores::Store;
 
+use super::earlier::Held;
 use crate::error::Error;
-use crate::plan::{AskedRate, Plan};
+use crate::plan::{AskedRate, IN_FLIGHT, Plan};
+use crate::spec::OpenedStore;
 
 /// What does not change while a run goes on.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct RunContext {
     pub timetable: Timetable,
     /// The run's only clock.
     pub clock: Arc<dyn Clock>,
+    /// What the place held before; set before anything is written, and only if it held something.
+    pub(super) held: OnceLock<Held>,
 }
 
 impl RunContext {
@@ -51,7 +54,14 @@ impl RunContext {
             workload: Arc::new(workload),
             timetable,
             clock: Arc::new(MonotonicClock::new()),
+            held: OnceLock::new(),
         })
+    }
+
+    /// The first timestamp that is of this run and not of an earlier one; `None` if the place was
+    /// empty. `base` is the timestamp of the start.
+    pub(super) fn since(&self, base: Timestamp) -> Option<Timestamp> {
+        self.held.get().map(|held| held.since(base))
     }
 
     /// The same work as fast as it can be taken, for so long: it measures a ceiling.
@@ -181,11 +191,16 @@ pub fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Error> {
 ///
 /// # Errors
 /// When the plan names none, or it does not open.
-pub fn open(plan: &Plan) -> Result<Arc<dyn Store>, Error> {
+pub fn open(plan: &Plan) -> Result<OpenedStore, Error> {
     let spec = plan.stores.first();
     let spec = spec.ok_or_else(|| Error::plan("cannot run without a store").hint("give --store memory:"))?;
-    let store = spec.open().map_err(|error| Error::opening(spec, &error))?;
-    Ok(Arc::from(store))
+    // A driver with fewer connections would be a second queue, whose wait counts as the server's.
+    let pooled = plan.in_flight.filter(|_| spec.option("pool").is_none());
+    let pooled = pooled
+        .filter(|bound| *bound > IN_FLIGHT)
+        .map(|bound| spec.with("pool", &bound.to_string()));
+    let spec = pooled.as_ref().unwrap_or(spec);
+    spec.open_for_run().map_err(|error| Error::opening(spec, &error))
 }
 
 #[cfg(test)]
@@ -203,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_protocol_would_leave_out_is_refused_before_it_is_sent() {
+    fn samples_that_a_protocol_would_skip_are_refused_before_sending() {
         for protocol in [Protocol::Influx, Protocol::Opentsdb, Protocol::DalmatinerStream] {
             assert!(context("mix", protocol).is_ok(), "{protocol}");
         }

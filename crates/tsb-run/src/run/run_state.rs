@@ -26,6 +26,7 @@ use super::so_far;
 use super::store_timeouts::WorkEnd;
 use crate::controls::Controls;
 use crate::error::Error;
+use crate::place::RunFile;
 
 /// What exists from the beginning of a run.
 #[derive(Debug)]
@@ -56,6 +57,8 @@ pub(super) struct RunState {
     pub(super) driven: OnceLock<(Arc<PassResult>, Arc<Observed>)>,
     pub(super) performed: OnceLock<Arc<Performed>>,
     pub(super) projection: OnceLock<Result<Projection, String>>,
+    /// The mark of this run at its place.
+    run_file: Mutex<Option<RunFile>>,
     finished: Mutex<Option<Finished>>,
     is_left: Mutex<bool>,
 }
@@ -90,6 +93,20 @@ impl RunState {
         self.started
             .get()
             .map_or_else(String::new, |started| started.store.to_string())
+    }
+
+    /// Keeps the mark of this run at its place.
+    pub(super) fn mark(&self, run_file: Option<RunFile>) {
+        *self.run_file.lock().unwrap_or_else(PoisonError::into_inner) = run_file;
+    }
+
+    /// Removes the mark: the place is closed, or nothing was written to it.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    pub(super) fn unmark(&self) -> Result<(), Error> {
+        let run_file = self.run_file.lock().unwrap_or_else(PoisonError::into_inner).take();
+        run_file.map_or(Ok(()), RunFile::remove)
     }
 
     /// Releases the store: the run does not call it any more.

@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering;
 use tsb_core::Timestamp;
 use tsb_core::emit::{Counts, ExceptionKind, LiveWorker, Tally};
 use tsb_core::latency::{Histogram, Recording, cell_highest};
-use tsb_core::schedule::{Frontier, Slot};
+use tsb_core::schedule::Frontier;
 
+use super::in_flight::Completed;
 use super::path::PassResult;
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
@@ -24,7 +25,8 @@ const EMPTY_MAX: usize = 1 << 16;
 struct WorkerPart {
     counts: Counts,
     issued: Vec<(u32, Range<u64>)>,
-    in_hand: Option<(Slot, u64)>,
+    exceptions: Vec<(u32, Range<u64>, ExceptionKind)>,
+    exceptions_dropped: u64,
     /// Samples whose operation cannot be identified.
     unnamed: u64,
 }
@@ -36,7 +38,8 @@ pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (
     let until_ns = ended_ns.saturating_sub(start_ns);
     let until_ns = context.timetable.planned_ns().map_or(until_ns, |end| until_ns.min(end));
     let is_direct = context.plan.transport == Transport::Inproc;
-    let writing = if is_direct {
+    let in_flight = state.watch.in_flight();
+    let writing = if is_direct && in_flight.is_none() {
         state.totals.calls.writing()
     } else {
         Vec::new()
@@ -52,13 +55,15 @@ pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (
     let ranges = context.timetable.roster.split(context.plan.workers);
     for (index, (groups, live)) in ranges.into_iter().zip(started.live.workers()).enumerate() {
         let is_in_hand = writing.get(index).copied().unwrap_or(false);
-        let part = worker(context, live, groups, until_ns, is_in_hand.then_some(base));
+        let window = in_flight.as_ref().and_then(|in_flight| in_flight.windows().get(index));
+        let part = match window {
+            Some(window) => in_flight_worker(context, live, groups, until_ns, window.completed()),
+            None => worker(context, live, groups, until_ns, is_in_hand.then_some(base)),
+        };
         driven.counts.merge(&part.counts);
         driven.unnamed_samples += part.unnamed;
-        if let Some((slot, _)) = part.in_hand {
-            let ticks = slot.tick..slot.tick + 1;
-            driven.exceptions.push((slot.group, ticks, ExceptionKind::Unknown));
-        }
+        driven.exceptions.extend(part.exceptions);
+        driven.exceptions_dropped += part.exceptions_dropped;
         for (group, ticks) in part.issued {
             driven.issued[group as usize] = ticks;
         }
@@ -66,7 +71,9 @@ pub(super) fn driven(started: &StartedRun, state: &RunState, (start_ns, base): (
     if !is_direct {
         behind_a_listener(state, &mut driven);
     }
-    times(started, state, is_direct, &mut driven);
+    let is_timed_by_workers = in_flight.is_none() && (is_direct || started.context.plan.transport.is_answered());
+    times(started, state, is_timed_by_workers, &mut driven);
+    driven.most_in_flight = in_flight.map_or(0, |in_flight| in_flight.most());
     driven
 }
 
@@ -111,20 +118,76 @@ fn worker(
     if let Some((_, samples)) = in_hand {
         counts.unknown.add(samples);
     }
-    if context.timetable.pace.is_open_loop() {
-        counts
-            .shed
-            .merge(never_sent(context, &mut agenda, groups.clone(), frontier, until_ns));
-    }
-    counts.due = counts.sent();
-    counts.due.merge(counts.shed);
-    WorkerPart {
+    let exceptions = in_hand.map(|(slot, _)| (slot.group, slot.tick..slot.tick + 1, ExceptionKind::Unknown));
+    let part = WorkerPart {
         counts,
-        issued: groups
-            .map(|group| (group, context.timetable.ticks_through(group, frontier)))
-            .collect(),
-        in_hand,
+        issued: Vec::new(),
+        exceptions: exceptions.into_iter().collect(),
+        exceptions_dropped: 0,
         unnamed: live.excepted(),
+    };
+    part.up_to(context, &mut agenda, groups, frontier, until_ns)
+}
+
+/// The results of one worker that hands its operations to a client, from its counters, its agenda
+/// and what became of the operations. Those in flight are unknown, by name.
+fn in_flight_worker(
+    context: &RunContext,
+    live: &LiveWorker,
+    groups: Range<u32>,
+    until_ns: u64,
+    completed: Completed,
+) -> WorkerPart {
+    let totals = live.totals();
+    let mut agenda = context.timetable.agenda(groups.clone());
+    let operations = usize::try_from(live.issued()).unwrap_or(usize::MAX);
+    let last = operations.checked_sub(1).and_then(|last| agenda.nth(last));
+    let issued = last.map(|planned| Frontier::from(planned.slot));
+    let handed_over = completed.last.map(Frontier::from);
+    if handed_over > issued {
+        // The worker counts an operation when it has room for the next one.
+        let _ = agenda
+            .by_ref()
+            .take(EMPTY_MAX)
+            .find(|next| Some(next.slot) == completed.last);
+    }
+    let mut counts = completed.counts;
+    // What the worker itself counts was never handed over.
+    counts.shed.merge(tally(0, totals.shed));
+    counts.unknown.merge(tally(0, totals.unknown));
+    let named = completed.exceptions.into_iter();
+    let part = WorkerPart {
+        counts,
+        issued: Vec::new(),
+        exceptions: named
+            .map(|exception| (exception.group, exception.ticks, exception.kind))
+            .collect(),
+        exceptions_dropped: completed.exceptions_dropped,
+        unnamed: live.excepted(),
+    };
+    part.up_to(context, &mut agenda, groups, issued.max(handed_over), until_ns)
+}
+
+impl WorkerPart {
+    /// Adds what was issued up to `frontier`, which `agenda` has passed, and what was due by
+    /// `until_ns` and not issued.
+    fn up_to(
+        mut self,
+        context: &RunContext,
+        agenda: &mut tsb_core::schedule::Agenda,
+        groups: Range<u32>,
+        frontier: Option<Frontier>,
+        until_ns: u64,
+    ) -> Self {
+        if context.timetable.pace.is_open_loop() {
+            let unsent = never_sent(context, agenda, groups.clone(), frontier, until_ns);
+            self.counts.shed.merge(unsent);
+        }
+        self.counts.due = self.counts.sent();
+        self.counts.due.merge(self.counts.shed);
+        let issued = groups.map(|group| (group, context.timetable.ticks_through(group, frontier)));
+        self.issued = issued.collect();
+        self
     }
 }
 
@@ -195,10 +258,10 @@ fn behind_a_listener(state: &RunState, driven: &mut PassResult) {
 }
 
 /// The latencies that are known without the emitter.
-fn times(started: &StartedRun, state: &RunState, is_direct: bool, driven: &mut PassResult) {
+fn times(started: &StartedRun, state: &RunState, is_timed_by_workers: bool, driven: &mut PassResult) {
     let live = started.live.times();
     driven.lag = recording(&live.lag);
-    if is_direct || started.context.plan.transport.is_answered() {
+    if is_timed_by_workers {
         driven.response = recording(&live.response);
         driven.service = recording(&live.service);
     } else {

@@ -1,6 +1,6 @@
 //! Removes credentials from specs and from other text before it is printed.
 
-use super::Place;
+use super::PathKind;
 use super::table::{StoreInfo, known};
 use tsb_stores::secret::HIDDEN;
 
@@ -19,7 +19,7 @@ pub(super) fn redact(text: &str) -> String {
     let info = text.split_once(':').and_then(|(head, _)| of_head(head));
     let user_end = match info {
         // A file's path is printed as it was written.
-        Some(info) if info.place == Place::Path => None,
+        Some(info) if info.path == PathKind::Path => None,
         _ if text.starts_with(['?', '&']) => None,
         _ => text.rfind('@'),
     };
@@ -46,7 +46,7 @@ fn user_start(text: &str, at: usize) -> usize {
 /// The text without the values of secret options.
 fn without_secrets(text: &str, info: Option<&StoreInfo>) -> String {
     let options_of = info
-        .filter(|info| info.place == Place::Address)
+        .filter(|info| info.path == PathKind::Address)
         .map(|info| info.options);
     let is_unknown = |name: &str| {
         options_of.is_some_and(|options| !options.is_empty() && options.iter().all(|option| option.name != name))

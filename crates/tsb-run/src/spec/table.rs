@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
 
+use super::kept::{KeptFiles, RRD_FILES, SQLITE_FILES};
 use super::{Kind, Values};
+use tsb_stores::AsyncStore;
 use tsb_stores::error::Result;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::null::NullStore;
@@ -18,15 +20,17 @@ use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
 mod etcd;
+mod keeps;
 mod mongo;
 mod rrd;
 mod write_cache;
 
+pub(super) use keeps::{Keeps, NamedBy};
 pub(super) use rrd::open_files;
 
 /// The kind of a store's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PathKind {
     /// None: there must be no text between the colon and the options.
     Nowhere,
     /// A file, folder or socket of this machine, printed as it was written.
@@ -49,13 +53,15 @@ pub struct StoreInfo {
     /// Whether it wraps another store.
     pub is_wrapper: bool,
     /// The kind of text between the colon and the options.
-    pub place: Place,
+    pub path: PathKind,
     /// Its options.
     pub options: &'static [OptionInfo],
     /// Opens it; `None` if this build does not include it.
     pub(super) make: Option<Make>,
     /// Lists its series; `None` if it cannot, or is not built in.
     pub(super) list: Option<ListFn>,
+    /// What it keeps beyond its process.
+    pub(super) keeps: Keeps,
 }
 
 impl StoreInfo {
@@ -89,6 +95,9 @@ pub struct OptionInfo {
 /// Opens a store from a path and options.
 type OpenFn = fn(&str, &Values<'_>) -> Result<Box<dyn Store>>;
 
+/// Opens a client that takes many writes at a time from a path and options.
+type OpenClientFn = fn(&str, &Values<'_>) -> Result<Box<dyn AsyncStore>>;
+
 /// Lists the existing series from a path and options, without creating or changing anything.
 type ListFn = fn(&str, &Values<'_>) -> Result<Vec<SeriesKey>>;
 
@@ -99,6 +108,11 @@ type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Make {
     Store(OpenFn),
+    #[cfg_attr(
+        not(any(feature = "mongo", feature = "etcd")),
+        expect(dead_code, reason = "only features bring clients")
+    )]
+    Client(OpenClientFn),
     Wrapper(WrapFn),
 }
 
@@ -114,10 +128,11 @@ static KNOWN: [StoreInfo; 10] = [
         durability: "unconfirmed",
         feature: None,
         is_wrapper: false,
-        place: Place::Nowhere,
+        path: PathKind::Nowhere,
         options: &[],
         make: Some(Make::Store(|_, _| Ok(Box::new(NullStore::new())))),
         list: None,
+        keeps: Keeps::Nothing,
     },
     StoreInfo {
         scheme: "memory",
@@ -125,7 +140,7 @@ static KNOWN: [StoreInfo; 10] = [
         durability: "volatile",
         feature: None,
         is_wrapper: false,
-        place: Place::Nowhere,
+        path: PathKind::Nowhere,
         options: &[
             option(
                 "retention",
@@ -150,6 +165,7 @@ static KNOWN: [StoreInfo; 10] = [
             Ok(Box::new(MemoryStore::new(memory_options(values)?)))
         })),
         list: None,
+        keeps: Keeps::Nothing,
     },
     StoreInfo {
         scheme: "ring",
@@ -157,7 +173,7 @@ static KNOWN: [StoreInfo; 10] = [
         durability: "volatile",
         feature: None,
         is_wrapper: false,
-        place: Place::Nowhere,
+        path: PathKind::Nowhere,
         options: &[
             option("slot", Kind::Duration, Some("30s"), "length of a slot"),
             option("retention", Kind::Duration, Some("7d"), "span of all slots of a series"),
@@ -178,6 +194,7 @@ static KNOWN: [StoreInfo; 10] = [
             Ok(Box::new(RingStore::new(ring_options(values)?)?))
         })),
         list: None,
+        keeps: Keeps::Nothing,
     },
     StoreInfo {
         scheme: "throttle",
@@ -185,7 +202,7 @@ static KNOWN: [StoreInfo; 10] = [
         durability: "that of the store it wraps",
         feature: None,
         is_wrapper: true,
-        place: Place::Nowhere,
+        path: PathKind::Nowhere,
         options: &[
             option("throttle.rate", Kind::Count, None, "service rate, samples per second"),
             option(
@@ -240,6 +257,7 @@ static KNOWN: [StoreInfo; 10] = [
             )?))
         })),
         list: None,
+        keeps: Keeps::Nothing,
     },
     StoreInfo {
         scheme: "rrd",
@@ -247,10 +265,14 @@ static KNOWN: [StoreInfo; 10] = [
         durability: "buffered; a flush makes it synced",
         feature: None,
         is_wrapper: false,
-        place: Place::Path,
+        path: PathKind::Path,
         options: &rrd::RRD_OPTIONS,
         make: Some(Make::Store(rrd::open_rrd)),
         list: Some(|path, _| tsb_stores::rrd::series(Path::new(path))),
+        keeps: Keeps::Files {
+            find: |path, _| Some(KeptFiles::folder(path, RRD_FILES)),
+            named_by: NamedBy::Path,
+        },
     },
     StoreInfo {
         scheme: "write-cache",
@@ -258,13 +280,14 @@ static KNOWN: [StoreInfo; 10] = [
         durability: "volatile; with a journal, buffered or synced",
         feature: None,
         is_wrapper: true,
-        place: Place::Nowhere,
+        path: PathKind::Nowhere,
         options: &write_cache::OPTIONS,
         make: Some(Make::Wrapper(|inner, values, clock| {
             let options = write_cache::options(values)?;
             Ok(Box::new(WriteCache::new(inner, &options, Arc::clone(clock))?))
         })),
         list: None,
+        keeps: write_cache::KEEPS,
     },
     sqlite_info(),
     mongo::INFO,
@@ -275,10 +298,11 @@ static KNOWN: [StoreInfo; 10] = [
         durability: "volatile; a flush makes it buffered (as the daemon reports; not checked)",
         feature: None,
         is_wrapper: false,
-        place: Place::Path,
+        path: PathKind::Path,
         options: &rrd::RRDCACHED_OPTIONS,
         make: Some(Make::Store(rrd::open_rrdcached)),
         list: Some(rrd::list_rrdcached),
+        keeps: rrd::RRDCACHED_KEEPS,
     },
 ];
 
@@ -361,7 +385,7 @@ const fn sqlite_info() -> StoreInfo {
         durability: "synced; by option, buffered, or volatile until the next commit",
         feature: Some("sqlite"),
         is_wrapper: false,
-        place: Place::Path,
+        path: PathKind::Path,
         options: SQLITE_OPTIONS,
         #[cfg(feature = "sqlite")]
         make: Some(Make::Store(open_sqlite)),
@@ -371,6 +395,10 @@ const fn sqlite_info() -> StoreInfo {
         list: Some(|path, _| sqlite::catalog(Path::new(path)).map(|(_, keys)| keys)),
         #[cfg(not(feature = "sqlite"))]
         list: None,
+        keeps: Keeps::Files {
+            find: |path, _| Some(KeptFiles::file(path, SQLITE_FILES)),
+            named_by: NamedBy::Path,
+        },
     }
 }
 

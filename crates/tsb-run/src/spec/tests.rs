@@ -10,7 +10,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn what_is_written_opens_what_it_says() {
+fn a_printed_spec_opens_the_same_store() {
     for (text, name) in [
         ("null:", "null"),
         ("ring:", "ring"),
@@ -324,7 +324,7 @@ mod of_servers {
     }
 
     #[test]
-    fn what_cannot_be_read_prints_no_part_of_a_password() {
+    fn unreadable_credentials_are_reported_without_any_part_of_the_password() {
         for rest in [
             "//me:12/hunter?2@h/db",
             "//me:12/x?hunter2@h/db",

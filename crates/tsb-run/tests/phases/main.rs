@@ -60,7 +60,7 @@ fn start(index: usize, faults: &[Fault], transport: Transport) -> Running {
                 let opened = fault.strike(0);
                 opened.map_err(|error| Error::unreachable("cannot open trap").because(&error))?;
             }
-            Ok(Arc::new(FaultyStore::new(faults.to_vec())) as Arc<dyn Store>)
+            Ok((Arc::new(FaultyStore::new(faults.to_vec())) as Arc<dyn Store>).into())
         };
         let kept = FinishedRuns::new(None);
         let ended = run_each(&plan, &Controls::default(), &open, &kept, |_| {});
@@ -302,7 +302,7 @@ fn a_store_that_cannot_begin_loses_no_report_of_another() {
 }
 
 #[test]
-fn what_was_measured_is_kept_before_it_is_read_back() {
+fn measured_results_are_kept_before_reading_back() {
     let store = Arc::new(FaultyStore::new(Vec::new()));
     let (queried, seen) = (Arc::clone(&store), Arc::new(Mutex::new(None)));
     let keep = Arc::clone(&seen);
@@ -314,7 +314,7 @@ fn what_was_measured_is_kept_before_it_is_read_back() {
         ..Controls::default()
     };
     let opened = Arc::clone(&store);
-    let open = move |_: &Plan| Ok(Arc::clone(&opened) as Arc<dyn Store>);
+    let open = move |_: &Plan| Ok((Arc::clone(&opened) as Arc<dyn Store>).into());
     let run = run_plan(&plan(Inproc), &controls, &open).unwrap().run;
     assert!(store.queries.load(Ordering::SeqCst) > 0);
     let provisional = seen.lock().unwrap().take().unwrap();

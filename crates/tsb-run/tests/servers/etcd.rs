@@ -3,24 +3,29 @@
 use std::path::Path;
 use std::process::Command;
 
-use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::{Batch, SeriesId, Timestamp};
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::outage::{Survivors, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
+use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
+use crate::life;
+use crate::outage::{Survivors, TIMEOUT_S, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted", killed),
+        ("many_in_flight", many_in_flight),
+        ("killed_with_many_in_flight", killed_with_many_in_flight),
         ("the_leader_is_killed", leader_killed),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("etcd")),
         ("tls_and_a_password", tls_and_password),
         ("samples_expire", expire),
+        ("a_place_from_its_making_to_its_removal", place),
     ];
     of_program(places::ETCD, "TSB_TEST_ETCD_PROGRAM", tests)
 }
@@ -122,6 +127,22 @@ fn killed(program: &str) -> Result<(), Failed> {
     })
 }
 
+fn many_in_flight(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    is_no_slower_with_more(|in_flight| format!("etcd://127.0.0.1:{}/flight{in_flight}", daemon.port()))
+}
+
+fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
+    let mut daemon = single(program)?;
+    let spec = spec(&[daemon.port()], &format!("timeout={TIMEOUT_S}s"));
+    outlives_a_kill(&spec, || {
+        daemon.kill()?;
+        let clock = MonotonicClock::new();
+        clock.wait_until(SECOND_NS);
+        daemon.restart()
+    })
+}
+
 /// The leader is gone for good: two members go on.
 fn leader_killed(program: &str) -> Result<(), Failed> {
     let mut daemons = three(program)?;
@@ -165,6 +186,13 @@ fn tls_and_password(program: &str) -> Result<(), Failed> {
     ask(&["auth", "enable"])?;
     lets_in_only(&certificates, "root", "hunter2", |options| {
         spec(&[daemon.port()], options)
+    })
+}
+
+fn place(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    life::of_a_place(&spec(&[daemon.port()], ""), |command| {
+        output(Command::new("sh").env("ETCDCTL_API", "3").args(["-c", command])).map(drop)
     })
 }
 

@@ -11,6 +11,8 @@ use std::process::ExitCode;
 mod certificates;
 mod daemon;
 mod etcd;
+mod in_flight;
+mod life;
 #[cfg(feature = "mongo")]
 mod mongo;
 mod outage;

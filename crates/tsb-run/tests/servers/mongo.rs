@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::process::Command;
 
-use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_remote::mongo::driver::bson::doc;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports};
+use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
+use crate::life;
 use crate::outage::{
-    Outcome, Survivors, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
+    Outcome, Survivors, TIMEOUT_S, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
 };
 use crate::{Test, of_program, places};
 
@@ -24,6 +26,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("killed_and_restarted_at_w1", |program| {
             killed(program, "j=0", Survivors::ButTheEnd)
         }),
+        ("many_in_flight", many_in_flight),
+        ("killed_with_many_in_flight", killed_with_many_in_flight),
         ("the_primary_is_killed_at_majority", |program| {
             primary_killed(program, "w=majority", Survivors::All)
         }),
@@ -34,6 +38,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("nobody_answers", |_| nobody_answers("mongo")),
         ("tls_and_a_password", tls_and_password),
         ("a_user_of_one_database", user_of_one_database),
+        ("a_place_from_its_making_to_its_removal", place),
     ];
     of_program(places::MONGO, "TSB_TEST_MONGOD", tests)
 }
@@ -80,6 +85,22 @@ fn killed(program: &str, options: &str, survivors: Survivors) -> Result<(), Fail
     })
 }
 
+fn many_in_flight(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    is_no_slower_with_more(|in_flight| format!("mongo://127.0.0.1:{}/flight{in_flight}?layout=ticks", daemon.port()))
+}
+
+fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
+    let mut daemon = single(program)?;
+    let spec = spec(&[daemon.port()], &format!("j=1&timeout={TIMEOUT_S}s"));
+    outlives_a_kill(&spec, || {
+        daemon.kill()?;
+        let clock = MonotonicClock::new();
+        clock.wait_until(SECOND_NS);
+        daemon.restart()
+    })
+}
+
 /// The primary of a replica set is gone for good: the other two choose one of them, and what
 /// only the dead one had is lost, unless a majority had to have it.
 fn primary_killed(program: &str, options: &str, survivors: Survivors) -> Result<(), Failed> {
@@ -113,6 +134,19 @@ fn tls_and_password(program: &str) -> Result<(), Failed> {
     driver::create_root(daemon.port(), &tls, ("me", "hunter2"))?;
     lets_in_only(&certificates, "me", "hunter2", |options| {
         spec(&[daemon.port()], options)
+    })
+}
+
+/// The shell of MongoDB is no part of the server, so its driver does here what the command says.
+fn place(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    let spec = spec(&[daemon.port()], "");
+    life::of_a_place(&spec, |command| {
+        let uri = format!("mongodb://127.0.0.1:{}/hazard", daemon.port());
+        if command != format!("mongosh '{uri}' --eval 'db.dropDatabase()'") {
+            return Err(format!("another command: {command}").into());
+        }
+        driver::drop_database(daemon.port(), "hazard")
     })
 }
 

@@ -406,7 +406,7 @@ impl Journal {
         }
         let aside = keep_aside(&*self.medium, &sealed.name);
         let aside = aside.map_err(|source| self.failed("rename", &sealed.name, source))?;
-        let what = "what could be read of it is in the store; remove it when nobody needs it";
+        let what = "what could be read of it is in the store; remove it when it is no longer needed";
         let path = self.medium.path_of(&aside);
         self.damage.note(Damage::new(DamageKind::KeptAside, path, what));
         Ok(())

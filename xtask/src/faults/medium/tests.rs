@@ -48,7 +48,7 @@ fn left(trace: &Trace, events: usize) -> Vec<Option<Vec<u8>>> {
 }
 
 #[test]
-fn what_a_sync_has_seen_is_certain_when_it_has_ended() {
+fn writes_before_a_sync_are_certain_once_it_ends() {
     let trace = script(&[
         "1 OPEN) = 5",
         "1 write(FILE, 'ab', 2) = 2",

@@ -103,7 +103,7 @@ fn a_terminal_of_any_size_is_drawn_on_without_a_panic() {
 }
 
 #[test]
-fn what_the_user_did_is_shown() {
+fn signals_of_the_user_are_shown() {
     let mut settings = ViewSettings {
         is_paused: true,
         is_stopping: true,

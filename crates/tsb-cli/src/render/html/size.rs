@@ -28,6 +28,7 @@ pub(super) fn section(shown: &[PageRun<'_>], page: &mut Markup) {
         }
         page.element("<p class=\"method\">", &run.run.cost.method, "</p>\n</div></div>\n");
         kinds(run, page);
+        place(run, page);
     }
     page.end_section();
 }
@@ -101,6 +102,26 @@ fn kinds(shown: &PageRun<'_>, page: &mut Markup) {
     page.figures(shown, SIZE);
     page.raw("</div>\n");
     page.figures(shown, SIZE_SAMPLES);
+}
+
+/// Where the samples are, and the command that removes them.
+fn place(shown: &PageRun<'_>, page: &mut Markup) {
+    let Some(place) = &shown.run.place else { return };
+    let size = place
+        .bytes
+        .map_or(String::new(), |bytes| format!(", {}", units::bytes(bytes as f64)));
+    let earlier = if place.earlier.is_some() {
+        " with what was there before"
+    } else {
+        ""
+    };
+    page.raw("<h3 class=\"sub\">Place</h3>\n");
+    let what = format!("{} {}{size}{earlier}.", place.kind, place.name);
+    page.element("<p class=\"method\">", &what, "</p>\n");
+    if let Some(command) = &place.remove {
+        page.raw("<p class=\"method\">To remove it: ");
+        page.element("<code>", command, "</code></p>\n");
+    }
 }
 
 fn projection(shown: &PageRun<'_>, page: &mut Markup) {

@@ -123,7 +123,7 @@ fn the_series_of_the_page_are_those_of_the_json() {
 }
 
 #[test]
-fn what_a_sender_or_a_receiver_did_not_count_is_not_drawn_as_nothing() {
+fn figures_that_one_end_did_not_count_are_not_drawn_as_zero() {
     use tsb_core::ledger::{Counter, Ledger};
     let drawn = |counted: &[Counter]| {
         let mut report = report(&[FIRST]);
@@ -141,7 +141,7 @@ fn what_a_sender_or_a_receiver_did_not_count_is_not_drawn_as_nothing() {
 }
 
 #[test]
-fn what_a_report_says_cannot_become_markup() {
+fn text_of_a_report_cannot_become_markup() {
     let mut report = report(&[FIRST]);
     let bad = "<script>alert(1)</script><!-- \"'&";
     let run = &mut report.runs[0];

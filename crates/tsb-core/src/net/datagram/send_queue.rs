@@ -90,7 +90,7 @@ impl SendQueue {
             tick: operation.slot.tick,
         };
         if let Some(marks) = &mut self.marks {
-            context.report.untimed += u64::from(!marks.lay(from, milepost));
+            context.report.untimed += u64::from(!marks.queue(from, milepost));
         }
         self.flush_full(context);
     }

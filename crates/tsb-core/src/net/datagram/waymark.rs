@@ -66,7 +66,7 @@ impl WaymarkSender {
 
     /// Queues the milepost of an operation whose samples are in datagrams `from..to`, as marked.
     /// Returns `false` if there was no room: the operation is not timed.
-    pub(super) fn lay(&mut self, from: u64, milepost: Milepost) -> bool {
+    pub(super) fn queue(&mut self, from: u64, milepost: Milepost) -> bool {
         let milepost = Milepost { from, ..milepost };
         !self.is_lost && self.mileposts.push(milepost).is_ok()
     }
@@ -253,7 +253,7 @@ mod tests {
         let datagrams: Vec<Vec<u8>> = (0..10u8).map(|index| vec![index; 100]).collect();
         // Operations in datagrams 0..2, 1..3, 3..4, 4..8, 8..10; datagrams 2 and 6 are lost.
         for (from, end) in [(0, 2), (1, 3), (3, 4), (4, 8), (8, 10)] {
-            assert!(marks.lay(from, operation(end)));
+            assert!(marks.queue(from, operation(end)));
         }
         for datagram in &datagrams {
             marks.mark(datagram);
@@ -301,22 +301,22 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_not_timed_and_does_not_confuse_the_rest() {
+    fn operations_beyond_capacity_are_untimed_and_leave_the_others_exact() {
         let (mut marks, mut waymark_receiver) = pair(4);
         let datagrams: Vec<Vec<u8>> = (0..20u8).map(|index| vec![index; 100]).collect();
         let mut timing = Timing::new();
         datagrams[..8].iter().for_each(|datagram| marks.mark(datagram));
-        assert!(!marks.lay(0, operation(1)));
+        assert!(!marks.queue(0, operation(1)));
         for datagram in &datagrams[..8] {
             assert_eq!(waymark_receiver.arrive(datagram), 0);
         }
         marks.mark(&datagrams[8]);
-        assert!(marks.lay(4, operation(5)));
+        assert!(marks.queue(4, operation(5)));
         assert_eq!(waymark_receiver.arrive(&datagrams[8]), 0);
         waymark_receiver.pass(&mut timing, 1_000);
         assert_eq!((timing.response.count(), timing.lost), (1, 0));
         marks.mark(&datagrams[9]);
-        assert!(marks.lay(5, operation(6)));
+        assert!(marks.queue(5, operation(6)));
         assert_eq!(waymark_receiver.abandon(&mut timing), 1);
         assert_eq!(timing.unfinished, 1);
     }

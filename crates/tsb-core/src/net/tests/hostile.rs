@@ -90,7 +90,7 @@ fn idle_clients_make_room_for_others() {
     testbed.await_samples(8);
     assert!(
         is_closed(&mut testbed.client()),
-        "there is no room, and nobody has been idle for long"
+        "there is no room, and no connection has been idle for long"
     );
     assert!(
         idle.iter_mut()
@@ -133,7 +133,7 @@ fn a_socket_that_nobody_listens_on_is_replaced_and_nothing_else_is() {
     drop(testbed);
     let file = folder.path().join("file");
     std::fs::write(&file, "kept").unwrap();
-    assert_eq!(why(&file), "the path exists and is no socket");
+    assert_eq!(why(&file), "the path exists and is not a socket");
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
 }
 

@@ -144,7 +144,7 @@ fn foreign_use_that_nobody_waited_for_is_no_disturbance() {
 }
 
 #[test]
-fn what_the_counters_round_away_in_one_window_is_not_noise_in_the_next() {
+fn rounding_of_counters_in_one_window_is_no_noise_in_the_next() {
     // Each window shows a tick too much or too little, while our threads always wait.
     let mut meter = NoiseMeter::with_tick(MachineState::default().snapshot(), TICK_NS);
     for window in 1..=40 {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_bounded() {
+    fn an_endless_line_is_bounded() {
         let mut records = Records::new(b';');
         assert_eq!(records.feed(1, 0, b"\"open"), LineStatus::Open);
         assert_eq!(records.feed(2, 6, &vec![b'x'; MAX_OPEN_BYTES]), LineStatus::TooLong);

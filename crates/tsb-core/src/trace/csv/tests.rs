@@ -105,9 +105,9 @@ fn each_bad_row_is_counted_and_named() {
         ("5,a,", MISSING),
         ("5,a,NULL", MISSING),
         ("5,a,nan", MISSING),
-        ("5,a,text", "a value that is no number"),
-        ("5,a,true", "a value that is no number"),
-        ("5,a,\"1,5,5\"", "a value that is no number"),
+        ("5,a,text", "a value that is not a number"),
+        ("5,a,true", "a value that is not a number"),
+        ("5,a,\"1,5,5\"", "a value that is not a number"),
         (
             "5,a,\"1,5\"",
             "a number with a comma; if that is its decimal point, give decimal=comma",
@@ -115,8 +115,8 @@ fn each_bad_row_is_counted_and_named() {
         ("5,a,9007199254740993", "an integer beyond 2^53"),
         ("5,a,1e999", "a number beyond the range of an f64"),
         (",a,1", "no timestamp"),
-        ("x,a,1", "a timestamp that is no plain number"),
-        ("2024-01-01T00:00:00Z,a,1", "a timestamp that is no plain number"),
+        ("x,a,1", "a timestamp that is not a plain number"),
+        ("2024-01-01T00:00:00Z,a,1", "a timestamp that is not a plain number"),
         ("5,,1", "no series"),
         ("5,{x=1},1", "no series"),
         ("5,a{x=1},1,", "too many fields"),
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(value in -1e300_f64..1e300, name in "[a-z\",{]{1,6}", at in 0_i64..9_000_000_000) {
+    fn written_values_are_read_back(value in -1e300_f64..1e300, name in "[a-z\",{]{1,6}", at in 0_i64..9_000_000_000) {
         prop_assume!(!name.contains('{'));
         let quoted = name.replace('"', "\"\"");
         let trace = read(&format!("{at},\"{quoted}\",{value:e}\n"));

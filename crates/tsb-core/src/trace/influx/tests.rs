@@ -45,7 +45,7 @@ fn escapes_are_undone() {
             ("my cpu,x{_field=back\\slash,ta=g=va lue,1}".to_owned(), 1, 2.0),
         ]
     );
-    assert_eq!(trace.problems.kinds["a string, which is no value"], 1);
+    assert_eq!(trace.problems.kinds["a string, which is not a value"], 1);
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn each_bad_row_is_counted_and_named() {
         ("m f=1,f=2 5", "a field that occurs twice"),
         ("m f=1", "no timestamp"),
         ("m f=1 ", "no timestamp"),
-        ("m f=1 x", "a timestamp that is no plain number"),
-        ("m f=1 1e9", "a timestamp that is no plain number"),
-        ("m f=1 5 6", "a timestamp that is no plain number"),
+        ("m f=1 x", "a timestamp that is not a plain number"),
+        ("m f=1 1e9", "a timestamp that is not a plain number"),
+        ("m f=1 5 6", "a timestamp that is not a plain number"),
         (
             "m f=1 9223372036854775808",
             "a timestamp outside the years 1677 to 2262",
@@ -80,9 +80,9 @@ fn each_bad_row_is_counted_and_named() {
         ("m f=9007199254740993i 5", "an integer beyond 2^53"),
         ("m f=18446744073709551615u 5", "an integer beyond 2^53"),
         ("m f=1e999 5", "a number beyond the range of an f64"),
-        ("m f=true 5", "a boolean, which is no value"),
-        ("m f=F 5", "a boolean, which is no value"),
-        ("m f=\"text\" 5", "a string, which is no value"),
+        ("m f=true 5", "a boolean, which is not a value"),
+        ("m f=F 5", "a boolean, which is not a value"),
+        ("m f=\"text\" 5", "a string, which is not a value"),
         ("m f=\"open 5", "a string that does not end on its line"),
     ];
     for (row, what) in table {
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(
+    fn written_values_are_read_back(
         name in "[a-z ,=]{1,5}", tag in "[a-z ,=]{1,5}", value in any::<i32>(), at in any::<i64>(),
     ) {
         let escape = |text: &str| text.replace(' ', "\\ ").replace(',', "\\,").replace('=', "\\=");

@@ -60,7 +60,7 @@ fn the_reference_example_is_read() {
     assert_eq!(trace.columns[0].times(), [Timestamp::from_millis(1395066363000)]);
     assert_eq!(trace.columns[3].times(), [Timestamp::from_millis(-3982045)]);
     assert_eq!(trace.columns[3].values(), [f64::INFINITY]);
-    assert_eq!(trace.problems.kinds["a row of a histogram, which is no value"], 4);
+    assert_eq!(trace.problems.kinds["a row of a histogram, which is not a value"], 4);
     assert_eq!(trace.problems.kinds["no timestamp"], 1);
     assert_eq!(trace.problems.count, 5);
 }
@@ -98,7 +98,10 @@ fn scrapes_without_timestamps_get_the_times_that_are_given() {
 fn seconds_with_a_fraction_and_exemplars_are_open_metrics() {
     let trace = read("a_total{x=\"y\"} 1 1520879607.789 # {trace=\"1\"} 0.5\n# EOF\n");
     assert_eq!(trace.columns[0].times(), [Timestamp(1_520_879_607_789_000_000)]);
-    assert_eq!(trace.problems.kinds["an exemplar, which is no sample of its series"], 1);
+    assert_eq!(
+        trace.problems.kinds["an exemplar, which is not a sample of its series"],
+        1
+    );
 }
 
 #[test]
@@ -116,15 +119,15 @@ fn each_bad_row_is_counted_and_named() {
         ("{a=\"b\"} 1 5", "no name, or one that needs quotes"),
         ("m", "no value"),
         ("m{} ", "no value"),
-        ("m x 5", "a value that is no number"),
-        ("m \"text\" 5", "a value that is no number"),
-        ("m true 5", "a value that is no number"),
-        ("m 0x10 5", "a value that is no number"),
-        ("m{} {count:1,sum:2} 5", "a composite value, which is no value"),
+        ("m x 5", "a value that is not a number"),
+        ("m \"text\" 5", "a value that is not a number"),
+        ("m true 5", "a value that is not a number"),
+        ("m 0x10 5", "a value that is not a number"),
+        ("m{} {count:1,sum:2} 5", "a composite value, which is not a value"),
         ("m 9007199254740993 5", "an integer beyond 2^53"),
         ("m 1e999 5", "a number beyond the range of an f64"),
         ("m 1", "no timestamp"),
-        ("m 1 x", "a timestamp that is no plain number"),
+        ("m 1 x", "a timestamp that is not a plain number"),
         ("m 1 99999999999999999", "a timestamp outside the years 1677 to 2262"),
         ("m 1 5 6", "more than a value and a timestamp"),
         ("m{a} 1 5", "a label without a value"),
@@ -157,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(value in any::<f64>(), text in "[a-z\\\\\"\n,}]{1,6}", at in -1_000_000_i64..1_000_000) {
+    fn written_values_are_read_back(value in any::<f64>(), text in "[a-z\\\\\"\n,}]{1,6}", at in -1_000_000_i64..1_000_000) {
         let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let written = if value.fract() == 0.0 { format!("{value:e}") } else { value.to_string() };
         let trace = read(&format!("m{{l=\"{escaped}\"}} {written} {at}\n"));
@@ -189,7 +192,7 @@ fn open_metrics_in_seconds_is_not_read_as_milliseconds() {
 }
 
 #[test]
-fn what_could_be_either_is_refused_unless_the_unit_is_given() {
+fn an_ambiguous_time_is_refused_without_its_unit() {
     let refused = |text: &str, what: &str| {
         let error = parse_prometheus(text.as_bytes(), &ReadOptions::default()).unwrap_err();
         assert!(matches!(error, TraceDefect::Ambiguous { .. }));

@@ -125,7 +125,7 @@ impl Sampler<'_> {
 /// An integer that an f64 holds exactly, or a decimal.
 fn value_of(digits: &[u8]) -> Result<f64, &'static str> {
     const BEYOND: &str = "an integer beyond 2^53";
-    const NO_NUMBER: &str = "a field that is no number";
+    const NO_NUMBER: &str = "a field that is not a number";
     if let Some(integer) = recorded::integer(digits) {
         return if integer <= MAX_EXACT {
             Ok(integer as f64)
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(value_of(b"0.25"), Ok(0.25));
         assert_eq!(value_of(b"-3"), Ok(-3.0));
         for bad in [&b""[..], b"nan", b"1e5", b"0x10", b"12kB", b"-", b"."] {
-            assert_eq!(value_of(bad), Err("a field that is no number"), "{bad:?}");
+            assert_eq!(value_of(bad), Err("a field that is not a number"), "{bad:?}");
         }
     }
 }

@@ -55,7 +55,7 @@ fn ticks_are_due_at_absolute_times() {
 }
 
 #[test]
-fn what_cannot_be_read_or_said_is_counted_and_named() {
+fn unreadable_values_are_counted_and_named() {
     let root = tempfile::tempdir().unwrap();
     put(
         root.path(),
@@ -67,7 +67,7 @@ fn what_cannot_be_read_or_said_is_counted_and_named() {
         ..options(root.path())
     });
     assert_eq!(summary.problems.kinds["an integer beyond 2^53"], 3);
-    assert_eq!(summary.problems.kinds["a field that is no number"], 3);
+    assert_eq!(summary.problems.kinds["a field that is not a number"], 3);
     assert_eq!(summary.problems.kinds["a file that cannot be read"], 8 * 3);
     assert_eq!(summary.problems.kinds["a process ended before it was read"], 3);
     assert_eq!(

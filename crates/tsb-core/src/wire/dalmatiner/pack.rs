@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_leaves_no_trace() {
+    fn samples_that_cannot_be_carried_leave_no_bytes() {
         let bad = [0.5, f64::NAN, 1e300];
         assert!(packed(Form::August, 1_400, &bad).is_empty());
         assert_eq!(packed(Form::July, 1_400, &[0.5, 1.0, 0.5]).len(), 1);

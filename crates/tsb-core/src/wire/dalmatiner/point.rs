@@ -15,7 +15,7 @@ pub(super) const INTEGER: u8 = 1;
 const DECIMAL: u8 = 2;
 
 /// The error for an integer that an f64 cannot represent.
-const BEYOND: &str = "an integer beyond 2^53 is no value here";
+const BEYOND: &str = "an integer beyond 2^53 is not supported here";
 
 /// The value as an integer, if exact: the only values that a point of 2014 can hold.
 #[inline(always)]
@@ -150,7 +150,7 @@ fn read_fraction(word: u64) -> Result<f64, &'static str> {
         DECIMAL => {
             let coefficient = (word << 16) as i64 >> 16;
             let exponent = (word >> 48) as u8 as i8;
-            scale(coefficient, exponent).ok_or("a decimal is no number")
+            scale(coefficient, exponent).ok_or("a decimal is not a number")
         }
         0x80.. => Ok(f64::from_bits(word << 1)),
         _ => Err("a point has an unknown form"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_told_apart() {
+    fn invalid_values_are_told_apart() {
         assert_eq!(read9([0; 9]), None);
         assert_eq!(read9([0, 1, 1, 1, 1, 1, 1, 1, 1]), None);
         assert_eq!(read9([1, 0, 0, 0, 0, 0, 0, 0, 42]), Some(Ok(42.0)));
@@ -216,7 +216,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn what_is_written_reads_back_to_the_bit(
+        fn written_numbers_read_back_to_the_bit(
             value in prop_oneof![any::<f64>(), (-1e6..1e6).prop_map(|value: f64| (value * 100.0).round() / 100.0), (-1_000_i32..1_000).prop_map(f64::from)],
         ) {
             if let Some(word) = write8(value) {

@@ -141,7 +141,11 @@ fn a_datagram_of_july_keeps_what_was_parsed_before() {
         (record(b"", 60, &POINT), "a metric has no name", 2),
         (record(b"\xff", 60, &POINT), "a name is not UTF-8", 2),
         (record(b"m", 60, &[7; 9]), "a point is neither set nor unset", 2),
-        (record(b"m", 60, &[1; 9]), "an integer beyond 2^53 is no value here", 2),
+        (
+            record(b"m", 60, &[1; 9]),
+            "an integer beyond 2^53 is not supported here",
+            2,
+        ),
     ];
     for (bad, what, samples) in table {
         let datagram = [good.as_slice(), bad, &good].concat();
@@ -254,7 +258,7 @@ fn a_stream_dies_of_what_cannot_be_parsed() {
         (with_metric(b"\x01a", [3; 8]), "a point has an unknown form"),
         (
             with_metric(b"\x01a", [1, 0x7f, 0, 0, 0, 0, 0, 0]),
-            "an integer beyond 2^53 is no value here",
+            "an integer beyond 2^53 is not supported here",
         ),
     ];
     for (bytes, what) in lives {
@@ -296,7 +300,7 @@ fn keys_and_names_are_told_apart() {
 }
 
 #[test]
-fn what_the_wire_cannot_carry_is_left_out_and_counted() {
+fn samples_that_the_wire_cannot_carry_are_skipped_and_counted() {
     let catalog = catalog(&["a", "b", "c", "d"]);
     let values = [1.5, f64::NAN, 1e300, -0.0];
     for form in [Form::July, Form::August] {
@@ -314,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         names in proptest::collection::btree_set("[a-z0-9._-]{1,60}", 1..80), bucketed in any::<bool>(),
         samples in any_samples(80, true), pieces in proptest::collection::vec(1..700_usize, 0..60),
     ) {

@@ -240,7 +240,7 @@ fn keys_and_names_are_told_apart() {
 }
 
 #[test]
-fn what_the_wire_cannot_carry_is_left_out_and_counted() {
+fn samples_that_the_wire_cannot_carry_are_skipped_and_counted() {
     let catalog = catalog(&["a", "b"]);
     let at = Timestamp::from_secs(60);
     let tick = Batch::tick(SeriesId(0), at, &[f64::NAN, f64::INFINITY, 3.0]);
@@ -317,7 +317,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         names in any_names(), samples in any_samples(120, true), pieces in proptest::collection::vec(1..700_usize, 0..60),
     ) {
         let catalog: Catalog = names.iter().map(|name| series_key(name)).collect();

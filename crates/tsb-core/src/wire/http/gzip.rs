@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_read_by_any_reader() {
+    fn packed_lists_are_read_by_any_reader() {
         let mut gzip = Gzip::default();
         let noise: Vec<u8> = (0..100_000_u32)
             .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)

@@ -81,7 +81,7 @@ impl Sink for CountingSink<'_> {
         let what = problem.what;
         let outcome = &mut *self.outcome;
         outcome.what.get_or_insert(what);
-        if what.ends_with("is no value here") {
+        if what.ends_with("is not supported here") {
             outcome.uncarried += 1;
             if !outcome.reasons.contains(what) {
                 outcome.complain(format_args!("{what}"));

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_batches_decode_to_the_same_samples() {
         let text = "a b\"&=+%\u{e9}/~";
         assert_eq!(encoded("a b"), "a%20b");
         assert_eq!(decoded(&encoded(text)), text);

@@ -123,7 +123,7 @@ fn influx_answers_writes_as_the_server_does() {
     check(
         &write(b"cpu value=1,up=true 7\n"),
         400,
-        &error("partial write: a boolean is no value here dropped=1"),
+        &error("partial write: a boolean is not supported here dropped=1"),
         1,
     );
     check(
@@ -245,7 +245,7 @@ fn a_client_that_asks_first_is_told_to_go_on() {
 }
 
 #[test]
-fn what_the_store_refuses_is_not_confirmed() {
+fn refused_samples_are_not_confirmed() {
     let mut decoder = decoder(Protocol::Influx);
     let mut out = Vec::new();
     decoder
@@ -315,7 +315,7 @@ fn kairosdb_answers_as_the_server_does() {
 }
 
 #[test]
-fn what_a_client_says_a_server_understands() {
+fn a_server_understands_every_command_of_the_client() {
     for is_gzip in [false, true] {
         let client = Client::new(Protocol::Influx, "h:1", "a b").unwrap();
         understood(&if is_gzip { client.with_gzip() } else { client });

@@ -44,8 +44,8 @@ pub(crate) enum NoValue {
 impl NoValue {
     pub(super) fn text(self) -> &'static str {
         match self {
-            Self::String => "a string is no value here",
-            Self::Boolean => "a boolean is no value here",
+            Self::String => "a string is not supported here",
+            Self::Boolean => "a boolean is not supported here",
             Self::Number(what) => what,
         }
     }
@@ -286,7 +286,7 @@ pub(super) fn number(word: &[u8]) -> Result<Result<f64, &'static str>, &'static 
         return Ok(if fits {
             Ok(integer as f64)
         } else {
-            Err("an integer beyond 2^53 is no value here")
+            Err("an integer beyond 2^53 is not supported here")
         });
     }
     // Checks what InfluxDB's scanner checks; the float parser checks the rest.

@@ -46,8 +46,8 @@ fn the_golden_lines_go_both_ways() {
     assert_eq!(decode(line.as_bytes()).0.named()[0], *first);
 }
 
-const STRING: &str = "a string is no value here";
-const BOOLEAN: &str = "a boolean is no value here";
+const STRING: &str = "a string is not supported here";
+const BOOLEAN: &str = "a boolean is not supported here";
 
 /// Fields as (label `_field`, value) at a time, or what is said.
 #[test]
@@ -70,7 +70,7 @@ fn malformed_lines_are_treated_as_influxdb_treats_them() {
         ("m value=9007199254740992i 60", ok(9_007_199_254_740_992.0, 60)),
         (
             "m value=9007199254740993i 60",
-            Err("an integer beyond 2^53 is no value here"),
+            Err("an integer beyond 2^53 is not supported here"),
         ),
         ("m value=9223372036854775808i 60", Err("unable to parse integer")),
         ("m value=1.5i 60", Err("invalid number")),
@@ -101,7 +101,7 @@ fn malformed_lines_are_treated_as_influxdb_treats_them() {
         ("m value=NaN 60", Err("invalid number")),
         ("m value=inf 60", Err("invalid boolean")),
         ("m value=-inf 60", Err("invalid number")),
-        // What is no number.
+        // What is not a number.
         ("m value=t 60", Err(BOOLEAN)),
         ("m value=FALSE 60", Err(BOOLEAN)),
         ("m value=tRUE 60", Err("invalid boolean")),
@@ -166,7 +166,7 @@ fn check_line(line: &str, expected: Result<(f64, i64), &str>) {
     let mut heap = Heap::default();
     let mut decoder = InfluxDecoder::of_datagrams(clock());
     assert_eq!(decoder.decode(payload.as_bytes(), &mut heap), Ok(payload.len()));
-    let is_lost = expected.is_err_and(|what| !what.ends_with("no value here"));
+    let is_lost = expected.is_err_and(|what| !what.ends_with("not supported here"));
     let left = if is_lost { 0 } else { 2 + usize::from(expected.is_ok()) };
     assert_eq!(heap.samples.len(), left, "{line}");
     assert_eq!(heap.malformed.len(), usize::from(expected.is_err()), "{line}");
@@ -361,7 +361,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         catalog in any_catalog(), samples in any_samples(300, false), pieces in proptest::collection::vec(1..700_usize, 0..60),
     ) {
         let known = catalog.len() as u32;

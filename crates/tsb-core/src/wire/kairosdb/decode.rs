@@ -203,7 +203,7 @@ fn sample(at: &Number, value: &Number) -> Result<(Timestamp, f64), &'static str>
         .as_i64()
         .is_none_or(|integer| held as i64 == integer && integer != i64::MAX);
     if !is_same || (value.as_i64().is_none() && value.is_u64()) {
-        return Err("an integer that no f64 holds is no value here");
+        return Err("an integer that no f64 holds is not supported here");
     }
     Ok((Timestamp(nanos), held))
 }

@@ -40,7 +40,7 @@ fn the_golden_body_goes_both_ways() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table, a row for each line")]
-fn what_stands_before_a_bad_metric_is_taken() {
+fn metrics_before_a_malformed_one_are_accepted() {
     const FORM: &str = "a body is not JSON of the expected form";
     const TIME: &str = "a timestamp is not a number of milliseconds";
     let good = r#"{"name":"good","datapoints":[[1,2]],"tags":{"a":"b"}}"#;
@@ -99,7 +99,7 @@ fn what_stands_before_a_bad_metric_is_taken() {
         (
             r#"{"name":"m","datapoints":[[1,9007199254740993]],"tags":{"a":"b"}}"#,
             1,
-            Some("an integer that no f64 holds is no value here"),
+            Some("an integer that no f64 holds is not supported here"),
         ),
         (r#"{"name":"m","datapoints":[[1,"2"]],"tags":{"a":"b"}}"#, 1, Some(FORM)),
         (r#"{"name":"m","datapoints":[[1]],"tags":{"a":"b"}}"#, 1, Some(FORM)),
@@ -123,7 +123,7 @@ fn what_stands_before_a_bad_metric_is_taken() {
 }
 
 #[test]
-fn what_the_wire_cannot_carry_is_left_out_and_counted() {
+fn samples_that_the_wire_cannot_carry_are_skipped_and_counted() {
     let catalog: Catalog = ["a", "b"].map(SeriesKey::new).into_iter().collect();
     let (body, skipped) = encode(&catalog, &Batch::tick(SeriesId(0), Timestamp(5), &[f64::NAN, 1.0, 2.0]));
     assert_eq!(
@@ -139,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         names in proptest::collection::btree_map("[a-z0-9._/-]{1,60}", proptest::collection::btree_map("[a-z]{1,4}", "[a-z0-9._/-]{1,9}", 0..8), 1..80),
         samples in any_samples(80, true), millis in 0..1_000_i64,
     ) {

@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn what_follows_a_number_in_a_window_does_not_matter(
+    fn bytes_after_a_number_do_not_change_it(
         value in any_value(), start in 0_usize..=LAST_START, rest in proptest::collection::vec(any::<u8>(), 0..20),
     ) {
         let text = text_of(value);

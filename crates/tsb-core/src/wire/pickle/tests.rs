@@ -156,7 +156,7 @@ fn a_pickle_of_a_mebibyte_passes_and_a_longer_one_closes() {
 }
 
 #[test]
-fn what_the_wire_cannot_carry_is_left_out_and_counted() {
+fn samples_that_the_wire_cannot_carry_are_skipped_and_counted() {
     let catalog: Catalog = ["a", "b"].iter().map(|name| SeriesKey::new(*name)).collect();
     let mut encoder = PickleEncoder::new(&catalog).unwrap();
     let mut out = Vec::new();
@@ -173,7 +173,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         names in proptest::collection::btree_set("[a-z0-9._-]{1,60}(;[a-z]=[a-z]{1,9})?", 1..700),
         samples in any_samples(700, true), pieces in proptest::collection::vec(1..7_000_usize, 0..60),
     ) {

@@ -234,7 +234,7 @@ fn exact(integer: i64) -> Result<f64, PutProblem> {
     if value as i64 == integer && integer != i64::MAX {
         return Ok(value);
     }
-    Err(PutProblem::silent("an integer that no f64 holds is no value here"))
+    Err(PutProblem::silent("an integer that no f64 holds is not supported here"))
 }
 
 /// The series of a metric and its tags, each tag preceded by a space.

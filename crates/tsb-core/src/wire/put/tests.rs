@@ -88,7 +88,7 @@ const RANGE: &str = "the timestamp is out of range";
 const WORDS: &str = "a line has too few words";
 const TAG: &str = "a tag is not name=value";
 const NAME: &str = "a name has a character that is not allowed";
-const UNHELD: &str = "an integer that no f64 holds is no value here";
+const UNHELD: &str = "an integer that no f64 holds is not supported here";
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table, a row for each line")]
@@ -338,7 +338,7 @@ fn keys_and_names_are_told_apart() {
 }
 
 #[test]
-fn what_the_wire_cannot_carry_is_left_out_and_counted() {
+fn samples_that_the_wire_cannot_carry_are_skipped_and_counted() {
     let catalog: Catalog = [SeriesKey::new("a")].into_iter().collect();
     let left_out = |dialect, at, value| encode(dialect, &catalog, &Batch::tick(SeriesId(0), Timestamp(at), &[value])).1;
     for dialect in BOTH {
@@ -358,7 +358,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         names in proptest::collection::btree_map("[a-z0-9._/-]{1,60}", proptest::collection::btree_map("[a-z]{1,4}", "[a-z0-9._/-]{1,9}", 0..8), 1..80),
         samples in any_samples(80, true), pieces in proptest::collection::vec(1..700_usize, 0..60), millis in 0..1_000_i64,
     ) {
@@ -448,7 +448,7 @@ fn opentsdb_says_which_good_samples_are_not_kept() {
 }
 
 #[test]
-fn what_the_store_refuses_is_not_answered_without_end() {
+fn answers_about_refused_samples_are_bounded() {
     let mut out = Vec::new();
     let (rejected, is_listening) = (u64::MAX, true);
     PutDecoder::new(Dialect::Opentsdb, &clock()).answer(Peer { rejected, is_listening }, &mut out);

@@ -288,7 +288,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_a_client_writes_is_what_a_server_reads(words in proptest::collection::vec("[a-z \\\\\t\u{fc}:.]{1,12}", 1..5)) {
+        fn a_server_reads_the_samples_that_a_client_writes(words in proptest::collection::vec("[a-z \\\\\t\u{fc}:.]{1,12}", 1..5)) {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let mut text = String::new();
             super::super::command(&mut text, &words);

@@ -190,7 +190,7 @@ fn read(part: &[u8]) -> Result<ParsedValue, &'static str> {
         }
     }
     if kind == b"s" {
-        return Err("a member of a set is no value here");
+        return Err("a member of a set is not supported here");
     }
     let value = number::parse(text).ok_or("a value is not a number")?;
     let kind = match kind {

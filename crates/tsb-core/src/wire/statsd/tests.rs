@@ -52,7 +52,7 @@ fn bad_lines_are_treated_as_statsd_treats_them() {
     const TYPE: &str = "a line has no type";
     const VALUE: &str = "a value is not a number";
     const RATE: &str = "a sample rate is not a number";
-    const SET: &str = "a member of a set is no value here";
+    const SET: &str = "a member of a set is not supported here";
     let table: &[(&str, &[(&str, f64)], &[&str])] = &[
         ("m:1|g", &[("m", 1.0)], &[]),
         ("m:1|c", &[("m{_type=counter}", 1.0)], &[]),
@@ -149,7 +149,7 @@ fn keys_and_names_are_told_apart() {
 }
 
 #[test]
-fn what_the_wire_cannot_carry_is_left_out_and_counted() {
+fn samples_that_the_wire_cannot_carry_are_skipped_and_counted() {
     let catalog: Catalog = [
         SeriesKey::new("a"),
         SeriesKey::with_labels("b", [(TYPE_LABEL, "timer")]),
@@ -166,7 +166,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         names in proptest::collection::btree_map("[a-z0-9._-]{1,60}", proptest::collection::btree_map("([a-z]{1,4}|_type)", "([a-z0-9._=-]{1,9}|counter|timer)", 0..3), 1..80),
         samples in any_samples(80, true), pieces in proptest::collection::vec(1..700_usize, 0..60),
     ) {

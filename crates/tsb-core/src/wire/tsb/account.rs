@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_known_to_the_sample() {
+    fn missing_samples_are_counted_exactly() {
         let mut account = Account::default();
         assert!(account.book(0, 10));
         assert!(account.book(30, 10));

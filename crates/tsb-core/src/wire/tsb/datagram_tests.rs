@@ -167,7 +167,7 @@ fn samples_wait_for_the_announcement_in_bounded_memory() {
 }
 
 #[test]
-fn what_is_never_announced_is_counted_as_that_at_the_end() {
+fn samples_of_series_never_announced_are_counted_at_the_end() {
     let mut packer = TsbPacker::new(&catalog(54), 1_400, 7).unwrap();
     let mut packets = Packets::new(1_400, false);
     ticks(&mut packer, &mut packets, 54, 10);
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn what_is_packed_is_decoded(
+    fn packed_values_are_decoded(
         samples in any_samples(120, false), split in 1..300_usize, limit in 200..2_000_usize, is_equal in any::<bool>(),
     ) {
         let catalog = catalog(120);

@@ -208,7 +208,7 @@ fn a_key_may_be_announced_again_but_not_changed() {
 }
 
 #[test]
-fn what_cannot_be_framed_ends_the_connection() {
+fn an_invalid_frame_ends_the_connection() {
     let good = payload();
     let mut table = vec![
         (
@@ -339,7 +339,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoded_batches_decode_to_the_same_samples(
         samples in any_samples(120, false), split in 1..300_usize,
         pieces in proptest::collection::vec(1..3_000_usize, 0..30),
     ) {

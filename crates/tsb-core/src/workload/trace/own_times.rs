@@ -41,7 +41,7 @@ struct Host {
 
 impl OwnTimes {
     /// Lays out the series in `order`; `sizes` are the numbers of series per host.
-    pub(super) fn lay(
+    pub(super) fn new(
         trace: &Trace,
         order: &[usize],
         sizes: &[u32],

@@ -158,7 +158,7 @@ fn a_row_without_holes_is_handed_out_as_it_is() {
 }
 
 #[test]
-fn what_makes_no_sense_with_a_trace_is_refused() {
+fn options_without_meaning_for_a_trace_are_refused() {
     let check = |spec: WorkloadSpec, trace: &Trace, expected: &str| {
         let error = Workload::of_trace(&spec, trace).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -17,6 +17,8 @@ use tsb_stores::error::{Error, Result};
 
 /// Maximum number of keys removed by one request.
 const REMOVED_MAX: i64 = 10_000;
+/// The question before anything is written.
+const ASKING: &str = "ask whose prefix it is";
 /// Number of series per page.
 const NAMES_MAX: i64 = 1_000;
 
@@ -63,15 +65,62 @@ impl EtcdClient {
 pub(in crate::etcd) async fn series(address: &Address, options: &EtcdOptions) -> Result<Vec<SeriesKey>> {
     let connection = EtcdConnection::new(address, options)?;
     let key_space = KeySpace::new(address.place());
-    let found = connection
-        .ask("ask whose prefix it is", single_key(key_space.marker()))
-        .await?;
+    let found = connection.ask(ASKING, single_key(key_space.marker())).await?;
     match found.pairs.first() {
         Some(marker) if marker.value == MARKER => stored_series(&connection, &key_space).await,
         _ => Err(Error::Spec {
             spec: "etcd:".to_owned(),
             what: format!("below {} is nothing of a run of this version", address.place()),
         }),
+    }
+}
+
+/// Removes what runs left below a prefix. Without anything there, it does nothing.
+///
+/// # Errors
+/// As [`EtcdClient::connect`]: keys of another program are not removed.
+pub(in crate::etcd) async fn remove_runs(address: &Address, options: &EtcdOptions) -> Result<()> {
+    let connection = EtcdConnection::new(address, options)?;
+    let key_space = KeySpace::new(address.place());
+    if is_marked(&connection, &key_space, address).await? {
+        remove_keys(&connection, &key_space).await?;
+    }
+    check_empty(&connection, &key_space, address).await
+}
+
+/// Whether a run of this version has marked the prefix.
+async fn is_marked(connection: &EtcdConnection, key_space: &KeySpace, address: &Address) -> Result<bool> {
+    let found = connection.ask(ASKING, single_key(key_space.marker())).await?;
+    match found.pairs.first() {
+        Some(marker) if marker.value != MARKER => {
+            let found = String::from_utf8_lossy(&marker.value);
+            Err(spec_error(address, &format!("what another version wrote: {found}")))
+        }
+        marker => Ok(marker.is_some()),
+    }
+}
+
+/// Removes the keys of runs; the marker last, so that an interrupted removal can be repeated.
+async fn remove_keys(connection: &EtcdConnection, key_space: &KeySpace) -> Result<()> {
+    for range in [key_space.samples(), key_space.names(), single_key(key_space.marker())] {
+        remove(connection, range).await?;
+    }
+    Ok(())
+}
+
+/// Refuses a prefix with keys that are no run's: nothing of ours may remove them.
+async fn check_empty(connection: &EtcdConnection, key_space: &KeySpace, address: &Address) -> Result<()> {
+    let first = Range {
+        limit: 1,
+        keys_only: true,
+        ..key_space.everything()
+    };
+    match connection.ask(ASKING, first).await?.pairs.first() {
+        Some(other) => {
+            let key = other.key.escape_ascii();
+            Err(spec_error(address, &format!("the key {key}, which no run made")))
+        }
+        None => Ok(()),
     }
 }
 
@@ -82,31 +131,13 @@ async fn prepare(
     address: &Address,
     options: &EtcdOptions,
 ) -> Result<bool> {
-    const ACTION: &str = "ask whose prefix it is";
-    let found = connection.ask(ACTION, single_key(key_space.marker())).await?;
-    if let Some(marker) = found.pairs.first() {
-        if marker.value != MARKER {
-            let found = String::from_utf8_lossy(&marker.value);
-            return Err(spec_error(address, &format!("what another version wrote: {found}")));
-        }
+    if is_marked(connection, key_space, address).await? {
         if !options.drop {
             return Ok(false);
         }
-        // Remove the marker last, so that an interrupted removal can be repeated.
-        for range in [key_space.samples(), key_space.names(), single_key(key_space.marker())] {
-            remove(connection, range).await?;
-        }
+        remove_keys(connection, key_space).await?;
     }
-    let first = Range {
-        limit: 1,
-        keys_only: true,
-        ..key_space.everything()
-    };
-    if let Some(other) = connection.ask(ACTION, first).await?.pairs.first() {
-        // Not a key of ours: `drop` must not remove it either.
-        let key = other.key.escape_ascii();
-        return Err(spec_error(address, &format!("the key {key}, which is no run's")));
-    }
+    check_empty(connection, key_space, address).await?;
     let mark = Txn {
         compare: vec![Compare::absent(key_space.marker())],
         success: vec![

@@ -44,7 +44,7 @@ impl EtcdClient {
             let values: Vec<_> = found.map(|range| range.pairs.first().map(|pair| &pair.value)).collect();
             for (pair, value) in missing.iter().zip(&values) {
                 if value.is_some_and(|value| series_of(value).as_ref() != Some(&pair.1)) {
-                    let why = format!("series {} has another name there: somebody else writes there", pair.0);
+                    let why = format!("series {} has another name there: another program writes there", pair.0);
                     return Err(self.connection.failed(ACTION, why));
                 }
             }

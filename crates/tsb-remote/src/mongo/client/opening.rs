@@ -64,6 +64,30 @@ pub(in crate::mongo) async fn series(address: &Address, options: &MongoOptions) 
     stored_series(&connection).await
 }
 
+/// Removes a database that runs have filled. Without anything there, it does nothing.
+///
+/// # Errors
+/// As [`MongoClient::connect`]: collections of another program are not removed.
+pub(in crate::mongo) async fn remove_runs(address: &Address, options: &MongoOptions) -> Result<()> {
+    let connection = MongoConnection::open(address, options).await?;
+    if marker(&connection).await?.is_some() {
+        return connection.drop_database().await;
+    }
+    check_empty(&connection).await
+}
+
+/// Refuses a database with collections that are no run's: nothing of ours may remove them.
+async fn check_empty(connection: &MongoConnection) -> Result<()> {
+    let collections = connection.collections().await?;
+    match collections.iter().find(|name| !name.starts_with("system.")) {
+        Some(other) => Err(spec_error(format!(
+            "database {} holds the collection {other}, which no run made; name a database that nothing else uses",
+            connection.database()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Prepares the database. Returns whether it was empty.
 async fn prepare(connection: &MongoConnection, layout: &Layout, options: &MongoOptions) -> Result<bool> {
     let mut marker = marker(connection).await?;
@@ -74,14 +98,7 @@ async fn prepare(connection: &MongoConnection, layout: &Layout, options: &MongoO
     if let Some(marker) = marker {
         return check_marker(connection, layout, &marker).map(|()| false);
     }
-    let collections = connection.collections().await?;
-    if let Some(other) = collections.iter().find(|name| !name.starts_with("system.")) {
-        // Not a collection of ours: `drop` must not remove it either.
-        return Err(spec_error(format!(
-            "database {} holds the collection {other}, which is no run's; name a database of its own",
-            connection.database()
-        )));
-    }
+    check_empty(connection).await?;
     let concern = options.write_concern.journaled().document(connection.timeout());
     for mut alternatives in layout.preparations() {
         for command in &mut alternatives {

@@ -68,7 +68,16 @@ fn filled_but(
     let mut admitted = [None];
     store.newest_accepted(&[SeriesId(0)], &mut admitted).unwrap();
     let [admitted] = admitted;
-    (rule, sent, StoreAnswer { rows, admitted })
+    (rule, sent, answer_of(rows, admitted))
+}
+
+/// The answer of a store that was empty before.
+fn answer_of(rows: Vec<ArchiveRows>, admitted: Option<Timestamp>) -> StoreAnswer {
+    StoreAnswer {
+        rows,
+        admitted,
+        is_continued: false,
+    }
 }
 
 /// Irregular times, gaps beyond the heartbeat, phases within a second.
@@ -185,7 +194,7 @@ fn tally(rule: &Consolidated, sent: &Columns, answer: &StoreAnswer) -> (Tally, V
 }
 
 #[test]
-fn what_a_heartbeat_leaves_unknown_is_unrepresented_and_not_verified() {
+fn rows_unknown_by_heartbeat_are_unrepresented_and_not_verified() {
     // An interval of 30 s and a heartbeat of 25 s: no step is ever known.
     let samples: Vec<_> = (0..30)
         .map(|tick| (1_700_000_000_000 + tick * 30_000, tick as f64))
@@ -217,7 +226,7 @@ fn a_row_says_nothing_of_a_step_that_is_unknown_and_an_unknown_row_of_no_step() 
     // 30 seconds of the first minute are unknown: its row is known, the sample at 50 is in none.
     let sent = columns(&[0, 10, 20, 50, 60, 70]);
     let rows = vec![vec![(1_700_000_040, 4.0)]];
-    let answer = StoreAnswer { rows, admitted: None };
+    let answer = answer_of(rows, None);
     let (tally_of, notes) = tally(&rule, &sent, &answer);
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(
@@ -227,10 +236,7 @@ fn a_row_says_nothing_of_a_step_that_is_unknown_and_an_unknown_row_of_no_step() 
     );
     // Ten of sixty seconds are known: the row is not.
     let sent = columns(&[0, 10, 60, 70]);
-    let answer = StoreAnswer {
-        rows: vec![Vec::new()],
-        admitted: None,
-    };
+    let answer = answer_of(vec![Vec::new()], None);
     let (tally_of, notes) = tally(&rule, &sent, &answer);
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!((tally_of.verified, tally_of.unrepresented), (0, 3), "{tally_of:?}");
@@ -333,4 +339,40 @@ fn a_row_that_can_be_compared_is_compared_beside_lost_samples() {
         altered * 2 > rows && missing * 2 > rows,
         "{altered}, {missing} of {rows}: {whole:?}"
     );
+}
+
+/// A store that held the first samples already, and was then sent the others.
+#[test]
+fn of_a_series_that_is_continued_only_the_later_samples_are_judged() {
+    for derivation in DERIVATIONS {
+        for (seed, earlier) in [(1, 3), (2, 50), (3, 51), (4, 150), (5, 290)] {
+            let (rule, all, answer) = filled(derivation, &irregular(seed, derivation));
+            let answer = StoreAnswer {
+                is_continued: true,
+                ..answer
+            };
+            let mut sent = Columns::default();
+            for (&at, &value) in all.times.iter().zip(&all.values).skip(earlier) {
+                sent.push(at, value);
+            }
+            let (tally_of, notes) = tally(&rule, &sent, &answer);
+            assert!(notes.is_empty(), "{derivation:?}, {seed}: {notes:?}");
+            assert_eq!(
+                (tally_of.missing, tally_of.altered, tally_of.duplicated),
+                (0, 0, 0),
+                "{tally_of:?}"
+            );
+            assert!(earlier > 200 || tally_of.verified > 0, "{tally_of:?}");
+            // What is lost of the later samples is still found.
+            let mut short = answer.clone();
+            let last_s = short.rows[0].pop().map(|(end_s, _)| end_s);
+            let first_s = sent.times[0].as_secs() + 20;
+            if last_s.is_some_and(|end_s| end_s > first_s) {
+                assert!(!tally(&rule, &sent, &short).1.is_empty(), "{derivation:?}, {seed}");
+            }
+            // A series to which this run sent nothing.
+            let (none, notes) = tally(&rule, &Columns::default(), &answer);
+            assert!(notes.is_empty() && none == Tally::default(), "{none:?}");
+        }
+    }
 }

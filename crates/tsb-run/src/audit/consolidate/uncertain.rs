@@ -17,7 +17,7 @@ pub(in crate::audit) enum UncertainSamples {
     None,
     /// Of these, by timestamp.
     Of(HashMap<Timestamp, u32>),
-    /// Of any: samples are missing, and nobody can say which.
+    /// Of any: samples are missing, and it is unknown which.
     OfAny,
 }
 
@@ -43,7 +43,9 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) fn new(sent: &Columns, uncertain: &UncertainSamples, step_us: i64) -> Self {
+    /// If a series `is_continued`, its first sample gives the rate since one that is not in `sent`:
+    /// the steps up to the one that it is in cannot be computed.
+    pub(super) fn new(sent: &Columns, uncertain: &UncertainSamples, step_us: i64, is_continued: bool) -> Self {
         let mut marked: Vec<(i64, f64, bool)> = sent
             .times
             .iter()
@@ -52,7 +54,8 @@ impl Samples {
             .collect();
         marked.sort_by_key(|sample| sample.0);
         let step_of = |index: usize| marked.get(index).map(|sample| sample.0.div_euclid(step_us));
-        let mut in_doubt = Vec::new();
+        let first = step_of(0).filter(|_| is_continued);
+        let mut in_doubt: Vec<(i64, i64)> = first.map(|first| (i64::MIN, first)).into_iter().collect();
         let mut from = 0;
         for run in marked.chunk_by(|one, next| one.2 == next.2) {
             let end = from + run.len();

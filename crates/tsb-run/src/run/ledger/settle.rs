@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_name_is_taken_off_what_is_missing_first() {
+    fn unnamed_losses_are_subtracted_from_missing_samples_first() {
         let tally = Tally {
             verified: 90,
             missing: 10,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_answered_is_settled_by_reading_back() {
+    fn unanswered_samples_are_settled_by_reading_back() {
         let counts = [
             (Counter::Sent, 100),
             (Counter::Confirmed, 90),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_refused_is_no_part_of_what_it_never_answered() {
+    fn refused_samples_do_not_count_as_unanswered() {
         // Fifty operations of one sample were never answered, have no name, and all came.
         let mut ledger = ledger(&[
             (Counter::Sent, 1_000),

@@ -12,7 +12,7 @@ const ROUNDED_NS: u64 = 1_000;
 
 /// Records the store's answers about the newest sample of every series. Call it after the answer
 /// has arrived: the horizon of that moment then covers everything the answer can contain.
-pub(super) fn hear(inputs: &MonitorInputs, newest: &[Option<Timestamp>], heard: &mut NewestAnswers) {
+pub(super) fn record_answers(inputs: &MonitorInputs, newest: &[Option<Timestamp>], heard: &mut NewestAnswers) {
     let retention_ns = inputs.store.capabilities().retention_ns;
     let of_all = newest.iter().flatten().max().copied();
     let kept_from = of_all.zip(retention_ns).map(|(newest, kept_ns)| newest + -kept_ns);

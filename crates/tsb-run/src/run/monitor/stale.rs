@@ -41,7 +41,14 @@ impl NewestPoll {
         let before = thread_cpu_ns();
         let answer = inputs.store.newest(&self.series, &mut self.newest);
         self.asked_ns += thread_cpu_ns() - before;
-        answer.ok()
+        answer.ok()?;
+        if let Some(since) = inputs.context.since(inputs.base) {
+            // A sample of an earlier run says nothing about this one.
+            for newest in &mut self.newest {
+                *newest = newest.filter(|newest| *newest >= since);
+            }
+        }
+        Some(())
     }
 
     /// CPU time of the store's answers, in nanoseconds.
@@ -214,7 +221,7 @@ impl StalenessPolls {
 
     /// Records the store's latest answers.
     pub(super) fn see(&mut self, inputs: &MonitorInputs, poll: &NewestPoll) {
-        horizon::hear(inputs, &poll.newest, &mut self.heard);
+        horizon::record_answers(inputs, &poll.newest, &mut self.heard);
         for (seen, newest) in self.seen.iter_mut().zip(&poll.newest) {
             *seen |= newest.is_some();
         }

@@ -1,19 +1,25 @@
-//! Gives monitors access to the counters and latencies of our listener during a run.
+//! Gives monitors access to the counters and latencies of our listener, or of a client that is driven
+//! directly, during a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tsb_core::emit::LiveTotals;
 use tsb_core::latency::{Histogram, Interval, Recording, Timeline};
 use tsb_core::net::{AnyListener, ListenerStats, ListenerTotals, ListenerView, Timing};
 use tsb_core::time::{Clock, SECOND_NS};
 
-/// What a watcher sees of a listener while the pass goes on.
+use crate::run::in_flight::InFlight;
+
+/// What a watcher sees of a listener, or of the writes in flight, while the pass goes on.
 #[derive(Debug, Default)]
 pub struct Watch {
     listener: Mutex<Option<AnyListener>>,
     /// The same listener as long as it is there, for those who only look: it may take long to
     /// stop.
     view: Mutex<Option<ListenerView>>,
+    /// The writes in flight of a client that is driven directly.
+    in_flight: Mutex<Option<Arc<InFlight>>>,
     timings: Mutex<Timings>,
     /// What the listener had counted and not handed over when it was stopped.
     turned_away: AtomicU64,
@@ -53,6 +59,19 @@ impl Timings {
             since_ns: start_ns,
         }
     }
+
+    /// Ends an interval at `now_ns`.
+    fn add(&mut self, timing: &Timing, now_ns: u64) {
+        let now_ns = now_ns.max(self.since_ns);
+        let start_ns = std::mem::replace(&mut self.since_ns, now_ns);
+        self.samples += timing.samples;
+        self.lost += timing.lost + timing.unfinished;
+        let room = NAMED_MAX.saturating_sub(self.named.len());
+        self.named.extend(timing.named.iter().take(room));
+        self.response.add(start_ns, now_ns, &timing.response);
+        self.delivery.add(start_ns, now_ns, &timing.delivery);
+        self.service.add(start_ns, now_ns, &timing.service);
+    }
 }
 
 /// One of the times, with intervals that are folded as they age.
@@ -90,10 +109,17 @@ impl Watch {
     /// Ends an interval at `now`: what was timed since the last call are its histograms.
     /// Returns the times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<Timing> {
-        let view = self.view()?;
+        let (view, in_flight) = (self.view(), self.in_flight());
+        // IMPORTANT: lock before draining. Otherwise `take_timings` could miss what another thread
+        // has drained and not added yet.
+        let mut timings = lock(&self.timings);
         let mut timing = Timing::new();
-        view.drain_timing(&mut timing);
-        self.add(&timing, now_ns);
+        match (view, in_flight) {
+            (Some(view), _) => view.drain_timing(&mut timing),
+            (None, Some(in_flight)) => in_flight.drain_timing(&mut timing),
+            (None, None) => return None,
+        }
+        timings.add(&timing, now_ns);
         Some(timing)
     }
 
@@ -120,6 +146,24 @@ impl Watch {
         *lock(&self.listener) = Some(listener);
     }
 
+    /// A client is driven directly from now on.
+    pub(super) fn begin_in_flight(&self, in_flight: Arc<InFlight>) {
+        *lock(&self.in_flight) = Some(in_flight);
+    }
+
+    /// The writes in flight, where a client is driven directly.
+    pub(crate) fn in_flight(&self) -> Option<Arc<InFlight>> {
+        lock(&self.in_flight).clone()
+    }
+
+    /// Completes the emitter's counters by what has ended of what it handed over.
+    pub(in crate::run) fn completed(&self, mut totals: LiveTotals) -> LiveTotals {
+        if let Some(in_flight) = self.in_flight() {
+            in_flight.add_to(&mut totals);
+        }
+        totals
+    }
+
     /// Times count from here.
     pub(super) fn since(&self, start_ns: u64, interval_ns: u64) {
         *lock(&self.timings) = Timings::new(start_ns, interval_ns);
@@ -136,26 +180,13 @@ impl Watch {
         let report = listener.stop();
         self.turned_away.store(of_stats(&report.stats), Ordering::Release);
         *lock(&self.view) = None;
-        self.add(&report.timing, clock.now());
+        lock(&self.timings).add(&report.timing, clock.now());
         Some(report)
     }
 
     /// All that was timed.
     pub(in crate::run) fn take_timings(&self) -> Timings {
         std::mem::take(&mut *lock(&self.timings))
-    }
-
-    fn add(&self, timing: &Timing, now_ns: u64) {
-        let mut timings = lock(&self.timings);
-        let now_ns = now_ns.max(timings.since_ns);
-        let start_ns = std::mem::replace(&mut timings.since_ns, now_ns);
-        timings.samples += timing.samples;
-        timings.lost += timing.lost + timing.unfinished;
-        let room = NAMED_MAX.saturating_sub(timings.named.len());
-        timings.named.extend(timing.named.iter().take(room));
-        timings.response.add(start_ns, now_ns, &timing.response);
-        timings.delivery.add(start_ns, now_ns, &timing.delivery);
-        timings.service.add(start_ns, now_ns, &timing.service);
     }
 }
 

@@ -12,8 +12,13 @@ pub(in crate::run) fn check(
     plan: &Plan,
     workload: &Workload,
     capabilities: &Capabilities,
-    store: &str,
+    (store, is_direct): (&str, bool),
 ) -> Result<(), Error> {
+    if plan.append && plan.preload_ns.is_some() {
+        return Err(Error::plan("cannot write history behind samples of earlier runs")
+            .because_of("--append goes on where they end, and --preload begins before")
+            .hint("leave one of them out"));
+    }
     if plan.queries.is_empty() {
         return Ok(());
     }
@@ -23,6 +28,18 @@ pub(in crate::run) fn check(
             .hint(hint))
     };
     let without = "leave out --queries";
+    if plan.append {
+        return refused(
+            "it holds samples of earlier runs, and what they are is not known",
+            "leave out --append",
+        );
+    }
+    if is_direct {
+        return refused(
+            "many writes are in flight, and which of them the server has taken is known only from their answers, in any order",
+            "give --transport tcp, which writes in order",
+        );
+    }
     if !capabilities.query || capabilities.exactness == Exactness::Nothing {
         return refused("it cannot return samples", without);
     }
@@ -103,7 +120,8 @@ mod tests {
         let mut capabilities = Capabilities::new(Durability::Volatile, Durability::Volatile);
         capabilities.resample = true;
         change(&mut capabilities);
-        check(&plan, &workload, &capabilities, "x").map_or_else(|error| format!("{error:?}"), |()| String::new())
+        check(&plan, &workload, &capabilities, ("x", false))
+            .map_or_else(|error| format!("{error:?}"), |()| String::new())
     }
 
     #[test]

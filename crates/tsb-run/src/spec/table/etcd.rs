@@ -2,7 +2,7 @@
 
 #[cfg(feature = "etcd")]
 use super::Make;
-use super::{Kind, MAX_SERIES, OptionInfo, Place, StoreInfo, option};
+use super::{Kind, MAX_SERIES, OptionInfo, PathKind, StoreInfo, option};
 
 /// Every build explains it; builds with the feature can open it.
 pub(super) const INFO: StoreInfo = StoreInfo {
@@ -11,16 +11,20 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "synced, on more than half of the members",
     feature: Some("etcd"),
     is_wrapper: false,
-    place: Place::Address,
+    path: PathKind::Address,
     options: &OPTIONS,
     #[cfg(feature = "etcd")]
-    make: Some(Make::Store(client::open)),
+    make: Some(Make::Client(client::open)),
     #[cfg(not(feature = "etcd"))]
     make: None,
     #[cfg(feature = "etcd")]
     list: Some(client::list),
     #[cfg(not(feature = "etcd"))]
     list: None,
+    #[cfg(feature = "etcd")]
+    keeps: client::KEEPS,
+    #[cfg(not(feature = "etcd"))]
+    keeps: super::Keeps::Nothing,
 };
 
 static OPTIONS: [OptionInfo; 9] = [
@@ -65,18 +69,51 @@ mod client {
     use tsb_core::SeriesKey;
 
     use crate::spec::Values;
-    use crate::spec::table::address_of;
+    use crate::spec::kept::{KeptAtServer, quoted};
+    use crate::spec::table::{Keeps, NamedBy, address_of};
     use tsb_remote::Address;
     use tsb_remote::etcd::{self, EtcdOptions};
+    use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
-    use tsb_stores::store::Store;
 
-    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn AsyncStore>> {
         Ok(Box::new(etcd::open(&address(path, values)?, &options(values)?)?))
     }
 
     pub(super) fn list(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
         etcd::series(&address(path, values)?, &options(values)?)
+    }
+
+    /// The keys below the prefix.
+    pub(super) const KEEPS: Keeps = Keeps::AtServer {
+        find: kept,
+        remove: Some(|path, values| etcd::remove(&address(path, values)?, &options(values)?)),
+        named_by: NamedBy::Path,
+    };
+
+    fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {
+        // Without credentials, which a command must not show.
+        let address = Address::parse("etcd", "prefix", path)?;
+        let options = options(values)?;
+        let scheme = if options.tls { "https://" } else { "" };
+        let endpoint = |host: &str| {
+            let port = if host.contains(':') { "" } else { ":2379" };
+            format!("{scheme}{host}{port}")
+        };
+        let endpoints: Vec<String> = address.hosts().split(',').map(endpoint).collect();
+        let authority = options.tls_ca.filter(|_| options.tls);
+        let authority = authority.map_or(String::new(), |file| {
+            format!(" --cacert {}", quoted(&file.display().to_string()))
+        });
+        Ok(KeptAtServer {
+            kind: "prefix",
+            name: format!("{} at {}", address.place(), address.hosts()),
+            remove: Some(format!(
+                "etcdctl --endpoints {}{authority} del --prefix {}",
+                quoted(&endpoints.join(",")),
+                quoted(&format!("{}/", address.place()))
+            )),
+        })
     }
 
     fn address(path: &str, values: &Values<'_>) -> Result<Address> {

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "mongo")]
 use super::Make;
-use super::{Kind, MAX_SERIES, OptionInfo, Place, StoreInfo, option};
+use super::{Kind, MAX_SERIES, OptionInfo, PathKind, StoreInfo, option};
 
 /// Every build explains it; builds with the feature can open it.
 pub(super) const INFO: StoreInfo = StoreInfo {
@@ -11,16 +11,20 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "volatile; synced by j=1 or w=majority; any of them by a flush",
     feature: Some("mongo"),
     is_wrapper: false,
-    place: Place::Address,
+    path: PathKind::Address,
     options: &OPTIONS,
     #[cfg(feature = "mongo")]
-    make: Some(Make::Store(client::open)),
+    make: Some(Make::Client(client::open)),
     #[cfg(not(feature = "mongo"))]
     make: None,
     #[cfg(feature = "mongo")]
     list: Some(client::list),
     #[cfg(not(feature = "mongo"))]
     list: None,
+    #[cfg(feature = "mongo")]
+    keeps: client::KEEPS,
+    #[cfg(not(feature = "mongo"))]
+    keeps: super::Keeps::Nothing,
 };
 
 static OPTIONS: [OptionInfo; 15] = [
@@ -99,18 +103,50 @@ mod client {
     use tsb_core::SeriesKey;
 
     use crate::spec::Values;
-    use crate::spec::table::address_of;
+    use crate::spec::kept::{KeptAtServer, quoted};
+    use crate::spec::table::{Keeps, NamedBy, address_of};
     use tsb_remote::Address;
     use tsb_remote::mongo::{self, Granularity, LayoutKind, Members, MongoOptions, WriteConcern};
+    use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
-    use tsb_stores::store::Store;
 
-    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
+    pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn AsyncStore>> {
         Ok(Box::new(mongo::open(&address(path, values)?, &options(values)?)?))
     }
 
     pub(super) fn list(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
         mongo::series(&address(path, values)?, &options(values)?)
+    }
+
+    /// The whole database.
+    pub(super) const KEEPS: Keeps = Keeps::AtServer {
+        find: kept,
+        remove: Some(|path, values| mongo::remove(&address(path, values)?, &options(values)?)),
+        named_by: NamedBy::Path,
+    };
+
+    fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {
+        // Without credentials, which a command must not show.
+        let address = Address::parse("mongo", "database", path)?;
+        let options = options(values)?;
+        let set = options
+            .replica_set
+            .map_or(String::new(), |name| format!("?replicaSet={name}"));
+        let uri = format!("mongodb://{}/{}{set}", address.hosts(), address.place());
+        let tls = if options.tls { " --tls" } else { "" };
+        let authority = options.tls_ca.filter(|_| options.tls);
+        let authority = authority.map_or(String::new(), |file| {
+            format!(" --tlsCAFile {}", quoted(&file.display().to_string()))
+        });
+        Ok(KeptAtServer {
+            kind: "database",
+            name: format!("{} at {}", address.place(), address.hosts()),
+            remove: Some(format!(
+                "mongosh {}{tls}{authority} --eval {}",
+                quoted(&uri),
+                quoted("db.dropDatabase()")
+            )),
+        })
     }
 
     fn address(path: &str, values: &Values<'_>) -> Result<Address> {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tsb_core::SeriesKey;
 use tsb_core::time::Clock;
 
+use super::super::kept::KeptAtServer;
 use super::super::{Kind, Values};
-use super::{MAX_SERIES, OptionInfo, option, write_cache};
+use super::{Keeps, MAX_SERIES, NamedBy, OptionInfo, option, write_cache};
 use tsb_rrdcached::RrdcachedStore;
 use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_stores::error::{Error, Result};
@@ -42,6 +43,21 @@ const ARCHIVES: OptionInfo = option(
     None,
     "consolidation:steps:rows[:xff],...; without it, those of the published benchmark",
 );
+/// The daemon's files of one prefix. Its protocol has no command that removes files, and it does
+/// not say in which folder they are.
+pub(super) const RRDCACHED_KEEPS: Keeps = Keeps::AtServer {
+    find: |path, values| {
+        let prefix = values.word("prefix")?.unwrap_or_default();
+        Ok(KeptAtServer {
+            kind: "files",
+            name: format!("{prefix}*.rrd of the daemon at {}", path.trim_start_matches("unix:")),
+            remove: None,
+        })
+    },
+    remove: None,
+    named_by: NamedBy::Prefix("prefix"),
+};
+
 pub(super) static RRDCACHED_OPTIONS: [OptionInfo; 6] = [
     option(
         "prefix",

@@ -1,9 +1,19 @@
 //! The options of `write-cache+`, and their conversion.
 
+use super::super::kept::{JOURNAL_FILES, KeptFiles};
 use super::super::{Kind, Values, parse_duration_ns};
-use super::{OptionInfo, option};
+use super::{Keeps, NamedBy, OptionInfo, option};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, SyncPolicy, WriteCacheOptions};
+
+/// Its journal, if it has one.
+pub(super) const KEEPS: Keeps = Keeps::Files {
+    find: |_, values| {
+        let folder = values.word("write-cache.journal").ok().flatten()?;
+        Some(KeptFiles::folder(&folder, JOURNAL_FILES))
+    },
+    named_by: NamedBy::Option("write-cache.journal"),
+};
 
 pub(super) static OPTIONS: [OptionInfo; 10] = [
     option(

@@ -28,6 +28,11 @@ fn ask_as(user: &str, port: u16, options: &str, database: &str, command: &Docume
     })
 }
 
+/// Removes a database.
+pub(crate) fn drop_database(port: u16, database: &str) -> Result<(), Failed> {
+    ask_as("", port, "", database, &doc! { "dropDatabase": 1 }).map(drop)
+}
+
 /// Makes a replica set of them, which needs two seconds to miss its primary instead of ten,
 /// and waits until one leads and the others have what it has.
 pub(crate) fn initiate(ports: &[u16]) -> Result<(), Failed> {

@@ -80,7 +80,9 @@ fn read_until(store: &dyn Store, context: &Context, done: &AtomicBool) -> Result
             for &(at, value) in &rows {
                 let tick = (at - context.at(0)) / context.tick_ns();
                 let is_right = same_value(context.capabilities.exactness, value, value_of(id, tick));
-                ensure(is_right, || format!("#{id} at {at} is {value}, nobody wrote that"))?;
+                ensure(is_right, || {
+                    format!("#{id} at {at} is {value}, which was never written")
+                })?;
             }
             let mut newest = [None];
             store.newest(&[SeriesId(id)], &mut newest)?;

@@ -11,7 +11,7 @@ use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Exactness, OnConflict, Query, TimeRange};
 
 pub(super) const CASES: &[Case] = &[
-    of_readable("c7_what_is_accepted_is_visible", what_is_accepted_is_visible),
+    of_readable("c7_what_is_accepted_is_visible", accepted_samples_are_visible),
     of_readable("c7_a_range_holds_its_start_and_not_its_end", ranges_are_half_open),
     of_readable("c7_series_come_in_the_order_asked", series_come_in_the_order_asked),
     of_readable("c7_break_ends_the_query_as_success", break_ends_the_query),
@@ -56,7 +56,7 @@ fn fill(context: &Context, series: u32, ticks: i64) -> Result<(Subject, Vec<Time
     Ok((subject, times))
 }
 
-fn what_is_accepted_is_visible(context: &Context) -> CheckResult {
+fn accepted_samples_are_visible(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
     for tick in 0..30 {
         let _ = subject.tick(0, context.at(tick), &tick_values(0, 3, tick))?;

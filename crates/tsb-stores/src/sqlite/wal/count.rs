@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_database_holds_is_no_proof_of_a_log_that_nobody_copied() {
+    fn rows_in_the_database_do_not_prove_a_log_that_was_not_copied() {
         let copying = LogCount {
             is_copying: true,
             ..COUNT

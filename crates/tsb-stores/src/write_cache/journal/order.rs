@@ -108,7 +108,8 @@ pub(super) fn number_in(medium: &dyn Medium, name: &str, bytes: &[u8]) -> Result
 pub(super) fn kept_aside(medium: &dyn Medium, names: &[String]) -> Vec<Damage> {
     let kept = names.iter().filter(|name| is_aside(name));
     kept.map(|name| {
-        let what = "an earlier opening found damage in it and recovered what it could; remove it when nobody needs it";
+        let what =
+            "an earlier opening found damage in it and recovered what it could; remove it when it is no longer needed";
         Damage::new(DamageKind::KeptAside, medium.path_of(name), what)
     })
     .collect()

@@ -82,7 +82,7 @@ fn irregular_samples_are_sent_when_they_were_taken() {
 }
 
 #[test]
-fn what_is_regular_keeps_its_ticks_and_its_fast_path() {
+fn regular_series_keep_their_ticks_and_the_fast_path() {
     let regular = trace(&[("a", 5, 1.0), ("a", 15, 2.0), ("b", 35, 3.0), ("a", 25, 4.0)]);
     let window = |fleet: &str| {
         Workload::of_trace(&spec(fleet, None), &regular)
@@ -176,7 +176,7 @@ fn seconds_of_life(workload: &Workload, id: u32) -> Vec<u64> {
 }
 
 #[test]
-fn what_needs_ticks_is_refused_with_a_way_out() {
+fn options_that_need_ticks_are_refused_with_a_hint() {
     let trace = trace(&[("a", 0, 1.0), ("a", 10, 2.0), ("a", 13, 3.0)]);
     let check = |spec: WorkloadSpec, expected: &str| {
         let error = Workload::of_trace(&spec, &trace).unwrap_err().to_string();

@@ -1,0 +1,94 @@
+//! What every client has to do when a run drives it directly: more in flight is no slower, and a
+//! server that is killed meanwhile costs nothing that the ledger cannot name.
+
+use tsb_core::ledger::Counter;
+use tsb_core::report::Run;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::verdict::Status;
+use tsb_run::{AskedRate, Controls, Plan, Transport, open, run_plan};
+use tsb_stores::conformance::libtest_mimic::Failed;
+
+use crate::outage::TIMEOUT_S;
+
+/// How long one rate is measured.
+const LENGTH_NS: u64 = 2 * SECOND_NS;
+
+/// Operations of 54 samples.
+fn plan(spec: &str, rate: AskedRate, duration_ns: u64, in_flight: usize) -> Result<Plan, Failed> {
+    let mut plan = Plan {
+        stores: vec![spec.parse()?],
+        transport: Transport::Inproc,
+        duration_ns: Some(duration_ns),
+        rate,
+        in_flight: Some(in_flight),
+        calibrate: false,
+        ..Plan::default()
+    };
+    plan.workload.fleet = "mix".parse()?;
+    plan.workload.series = Some(5_400);
+    Ok(plan.complete()?)
+}
+
+fn run(plan: &Plan) -> Result<Run, Failed> {
+    let run = run_plan(plan, &Controls::default(), &open)?.run;
+    if run.verdict.status == Status::Invalid || !run.ledger.counts.is_balanced() {
+        return Err(format!("{:?}, {:?}", run.verdict, run.ledger).into());
+    }
+    Ok(run)
+}
+
+/// The rate of a closed loop with 1, 8 and 64 writes in flight; `spec` names a place of its own for
+/// each.
+pub(crate) fn is_no_slower_with_more(spec: impl Fn(usize) -> String) -> Result<(), Failed> {
+    let mut rates = Vec::new();
+    for in_flight in [1, 8, 64] {
+        let run = run(&plan(&spec(in_flight), AskedRate::Max, LENGTH_NS, in_flight)?)?;
+        let (p50_ns, p99_ns) = (run.latency.response.p50_ns, run.latency.response.p99_ns);
+        println!(
+            "{in_flight} in flight: {:.0} samples/s, response p50 {:?} us, p99 {:?} us",
+            run.rate.held_per_second,
+            p50_ns.map(|ns| ns / 1_000),
+            p99_ns.map(|ns| ns / 1_000),
+        );
+        rates.push(run.rate.held_per_second);
+    }
+    if rates[1] < rates[0] * 0.9 || rates[2] < rates[0] * 0.9 {
+        return Err(format!("more in flight is slower: {rates:?}").into());
+    }
+    Ok(())
+}
+
+/// A run at a steady rate during which the server is killed and started again: writes in flight end
+/// as unknown or unsent, by name, and everything that was acknowledged is there.
+pub(crate) fn outlives_a_kill(spec: &str, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<(), Failed> {
+    let rate = AskedRate::PerSecond(200 * 54);
+    let plan = plan(spec, rate, (4 + TIMEOUT_S) * SECOND_NS, 256)?;
+    let (run, outage) = std::thread::scope(|threads| {
+        let killing = threads.spawn(|| {
+            let clock = MonotonicClock::new();
+            clock.wait_until(2 * SECOND_NS);
+            outage()
+        });
+        let run = run(&plan);
+        (run, killing.join())
+    });
+    outage.map_err(|_| Failed::from("the killer panicked"))??;
+    let run = run?;
+    let count = |counter| run.ledger.counts.get(counter).unwrap_or(0);
+    println!(
+        "{} samples due, {} accepted, {} unknown, {} shed, {} lost on the way; lag p99 {:?} us",
+        count(Counter::Due),
+        count(Counter::Accepted),
+        count(Counter::Unknown),
+        count(Counter::Shed),
+        count(Counter::LostInTransport),
+        run.latency.lag.p99_ns.map(|ns| ns / 1_000),
+    );
+    if count(Counter::Unknown) + count(Counter::Shed) == 0 {
+        return Err("nobody noticed that the server was killed".into());
+    }
+    if count(Counter::Accepted) != count(Counter::Verified) {
+        return Err(format!("acknowledged and gone: {:?}", run.ledger).into());
+    }
+    Ok(())
+}
