@@ -24,7 +24,7 @@ use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
 use super::store_timeouts::{WaitOutcome, Waiting};
-use super::{aftermath, asked, ceiling, fit, journaled, projection};
+use super::{aftermath, asked, ceiling, fit, journaled, phase_faults, projection};
 use crate::audit::{Audit, Scope};
 use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
@@ -165,8 +165,26 @@ fn note_close(closed: Closed, run: &mut Run) {
     }
 }
 
-/// Runs a plan against an open store.
+/// Runs a plan against an open store, with the faults of its phases in front of it.
 fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+    match phase_faults::before(raw, plan)? {
+        None => run_behind(plan, raw, controls, state, &|_| ()),
+        Some(faults) => {
+            let raw: Arc<dyn Store> = Arc::clone(&faults) as _;
+            run_behind(plan, &raw, controls, state, &|delay_ns| faults.begin_in(delay_ns))
+        }
+    }
+}
+
+/// Runs a plan against a store. `starts_in` is called with the time until the start of sending, in
+/// nanoseconds.
+fn run_behind(
+    plan: &Plan,
+    raw: &Arc<dyn Store>,
+    controls: &Controls,
+    state: &RunState,
+    starts_in: &dyn Fn(u64),
+) -> Result<Finished, Error> {
     let broken = |said| Error::internal("cannot use the store").because_of(format!("it {said}"));
     let guarded = Arc::new(GuardedStore::new(raw, &state.totals.calls).map_err(broken)?);
     let store: &Arc<dyn Store> = &(Arc::clone(&guarded) as Arc<dyn Store>);
@@ -187,7 +205,8 @@ fn run_opened(plan: &Plan, raw: &Arc<dyn Store>, controls: &Controls, state: &Ru
     }
     asked::check(context, ceiling)?;
     controls.enter(Phase::Running);
-    let (_, base) = *state.start.get_or_init(|| context.beginning());
+    let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
+    starts_in(start_ns.saturating_sub(context.clock.now()));
     let performed = Arc::new(perform(started, raw, controls, state)?);
     let _ = state.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();
