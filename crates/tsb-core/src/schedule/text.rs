@@ -144,9 +144,7 @@ impl<'a> Reader<'a> {
                 length_ns: self.duration(length)?,
             });
         }
-        Curve::pieces(segments)
-            .map(Schedule::Curve)
-            .map_err(self.refused(rest))
+        Curve::pieces(segments).map(Schedule::Curve).map_err(self.refused(rest))
     }
 
     fn burst(&self, rest: &'a str) -> Result<Schedule, ParseError> {

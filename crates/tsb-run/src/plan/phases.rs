@@ -167,16 +167,23 @@ impl Plan {
             return Ok(());
         }
         self.check_phases()?;
-        let segments = self.phases.iter().map(RunPhase::segment).collect::<Result<Vec<_>, _>>()?;
-        let curve = Curve::pieces(segments).map_err(|error| Error::plan("cannot follow these phases").because(&error))?;
+        let segments = self
+            .phases
+            .iter()
+            .map(RunPhase::segment)
+            .collect::<Result<Vec<_>, _>>()?;
+        let curve =
+            Curve::pieces(segments).map_err(|error| Error::plan("cannot follow these phases").because(&error))?;
         let schedule = Schedule::Curve(curve);
         let duration_ns = self.phases.iter().map(|phase| phase.duration_ns).sum();
         let differs = self.schedule.as_ref().is_some_and(|own| *own != schedule)
             || self.duration_ns.is_some_and(|own| own != duration_ns);
         if differs || self.rate != AskedRate::Natural || self.fleet_time_ns.is_some() {
-            return Err(Error::plan("cannot follow phases and another rate or duration at the same time")
-                .because_of("the phases say how long the run is, and which rate it has when")
-                .hint("change the phases, as with --set load.rate=10k, or leave them out"));
+            return Err(
+                Error::plan("cannot follow phases and another rate or duration at the same time")
+                    .because_of("the phases say how long the run is, and which rate it has when")
+                    .hint("change the phases, as with --set load.rate=10k, or leave them out"),
+            );
         }
         self.schedule = Some(schedule);
         self.duration_ns = Some(duration_ns);
@@ -192,9 +199,11 @@ impl Plan {
         let mut whole_ns = 0_u64;
         for phase in &self.phases {
             phase.check()?;
-            whole_ns = whole_ns
-                .checked_add(phase.duration_ns)
-                .ok_or_else(|| phase.wrong("duration").because_of("the run would last longer than 584 years"))?;
+            whole_ns = whole_ns.checked_add(phase.duration_ns).ok_or_else(|| {
+                phase
+                    .wrong("duration")
+                    .because_of("the run would last longer than 584 years")
+            })?;
             if !names.insert(&phase.name) {
                 return Err(Error::plan(format!("cannot call two phases {}", phase.name))
                     .hint("give each a name of its own, such as spike-1 and spike-2"));
@@ -265,7 +274,10 @@ mod tests {
     fn faults_begin_and_end_with_their_phase() {
         let windows = plan(spike()).fault_windows();
         assert_eq!(windows.len(), 1);
-        assert_eq!((windows[0].from_ns, windows[0].end_ns), (14 * SECOND_NS, 16 * SECOND_NS));
+        assert_eq!(
+            (windows[0].from_ns, windows[0].end_ns),
+            (14 * SECOND_NS, 16 * SECOND_NS)
+        );
         assert_eq!(windows[0].options.stall_first_ns, Some(0));
         assert_eq!(windows[0].options.stall_for_ns, Some(SECOND_NS));
         let words = spike()[2].faults.to_string();
@@ -283,15 +295,25 @@ mod tests {
             (|plan| plan.phases[1].name = "load".to_owned(), "two phases load"),
             (|plan| plan.phases[1].name = "a.b".to_owned(), "\"a.b\""),
             (|plan| plan.phases[1].duration_ns = 0, "duration of phase rise"),
-            (|plan| plan.phases[2].faults.stall_ns = Some(3 * SECOND_NS), "end with the phase"),
+            (
+                |plan| plan.phases[2].faults.stall_ns = Some(3 * SECOND_NS),
+                "end with the phase",
+            ),
             (|plan| plan.phases[2].faults.stall_every_ns = Some(1), "before the next"),
-            (|plan| plan.phases[0].faults.stall_every_ns = Some(1), "faults of phase load"),
+            (
+                |plan| plan.phases[0].faults.stall_every_ns = Some(1),
+                "faults of phase load",
+            ),
             (|plan| plan.phases[0].faults.error_one_in = Some(0), "leave it out"),
             (|plan| plan.rate = AskedRate::Max, "another rate or duration"),
             (|plan| plan.duration_ns = Some(1), "another rate or duration"),
             (|plan| plan.fleet_time_ns = Some(1), "another rate or duration"),
             (
-                |plan| plan.phases.iter_mut().for_each(|phase| (phase.rate_per_second, phase.to_per_second) = (0, None)),
+                |plan| {
+                    plan.phases
+                        .iter_mut()
+                        .for_each(|phase| (phase.rate_per_second, phase.to_per_second) = (0, None))
+                },
                 "rate of 0",
             ),
         ];
@@ -300,7 +322,9 @@ mod tests {
             assert!(said.contains(words), "{words}: {said}");
         }
         let mut many = plan(Vec::new());
-        many.phases = (0..=PHASES_MAX as u64).map(|index| phase(&format!("p{index}"), 1, 1)).collect();
+        many.phases = (0..=PHASES_MAX as u64)
+            .map(|index| phase(&format!("p{index}"), 1, 1))
+            .collect();
         assert!(many.complete().unwrap_err().to_string().contains("at most 64"));
     }
 }

@@ -1,7 +1,7 @@
 //! What was asked, held and timed in each phase of a run. Pure: no I/O, no clock.
 //!
-//! Figures are sums of whole reporting intervals. An interval that ends within a tenth of its
-//! length of a phase's end counts as ending with it, and rates are over the times at which it did
+//! Figures are sums of whole reporting intervals. An interval that ends within a quarter of
+//! its length of a phase's end counts as ending with it, and rates are over the times at which it did
 //! end. Where no interval does, because the report interval does not divide the phases or because
 //! old intervals were merged, the phases on both sides have no figures.
 
@@ -15,13 +15,17 @@ use crate::plan::{Plan, spans};
 
 /// An interval ends with a phase if the two are no further apart than this share of the report
 /// interval.
-const NEAR_SHARE: u64 = 10;
+const NEAR_SHARE: u64 = 4;
 
 /// The phases that had begun by the end of the run. `intervals` have their latencies already.
 pub(super) fn of(plan: &Plan, intervals: &[Interval], driven: &PassResult) -> Vec<PhaseReport> {
     let cuts = Cuts::new(plan, intervals);
     // A run that was stopped ends before its plan.
-    let end_of_run_ns = if driven.interrupted { driven.elapsed_ns } else { u64::MAX };
+    let end_of_run_ns = if driven.interrupted {
+        driven.elapsed_ns
+    } else {
+        u64::MAX
+    };
     let begun = spans(&plan.phases)
         .enumerate()
         .filter(|(_, (_, from_ns, _))| *from_ns < end_of_run_ns);
@@ -92,9 +96,9 @@ impl<'a> Cuts<'a> {
         let ends = spans(&plan.phases).enumerate().map(|(index, (_, _, end_ns))| {
             let found = intervals.iter().position(|interval| is_near(interval, end_ns));
             // The rest behind the last whole interval may be part of it.
-            let rest = intervals.last().filter(|interval| {
-                index == last && interval.end_ns.abs_diff(end_ns) < plan.report_interval_ns
-            });
+            let rest = intervals
+                .last()
+                .filter(|interval| index == last && interval.end_ns.abs_diff(end_ns) < plan.report_interval_ns);
             let cut = found.map(|at| at + 1).or(rest.map(|_| intervals.len()));
             (end_ns, cut)
         });
@@ -125,7 +129,8 @@ impl<'a> Cuts<'a> {
 impl Stretch {
     fn fill(&self, report: &mut PhaseReport, intervals: &[Interval]) {
         let own = &intervals[self.first..self.end];
-        let per_second = |samples: u64, end_ns: u64| samples as f64 * 1e9 / end_ns.saturating_sub(self.from_ns).max(1) as f64;
+        let per_second =
+            |samples: u64, end_ns: u64| samples as f64 * 1e9 / end_ns.saturating_sub(self.from_ns).max(1) as f64;
         let asked: Option<u64> = own.iter().map(|interval| interval.asked).sum();
         // Nothing is due after the plan has ended.
         let asked_until_ns = self.end_ns.min(self.planned_end_ns.max(self.from_ns + 1));
@@ -148,7 +153,11 @@ impl Stretch {
     fn kept_share(&self, asked: u64, intervals: &[Interval]) -> Option<f64> {
         let due: Option<u64> = intervals.iter().take(self.end).map(|interval| interval.asked).sum();
         // Samples due at the very end may be accepted in the next interval.
-        let accepted: u64 = intervals.iter().take(self.end + 1).map(|interval| interval.accepted).sum();
+        let accepted: u64 = intervals
+            .iter()
+            .take(self.end + 1)
+            .map(|interval| interval.accepted)
+            .sum();
         let behind = due?.saturating_sub(accepted);
         (asked > 0).then(|| 1.0 - (behind as f64 / asked as f64).min(1.0))
     }
@@ -156,7 +165,10 @@ impl Stretch {
 
 /// Adds the latencies of the phases whose intervals are known. Every operation is in one of them.
 fn latencies(phases: &mut [PhaseReport], cuts: &Cuts<'_>, driven: &PassResult) {
-    let ends = phases.iter().enumerate().map(|(index, _)| Some(cuts.stretch(index)?.end_ns));
+    let ends = phases
+        .iter()
+        .enumerate()
+        .map(|(index, _)| Some(cuts.stretch(index)?.end_ns));
     let Some(ends) = ends.collect::<Option<Vec<u64>>>() else {
         return;
     };
@@ -168,7 +180,9 @@ fn latencies(phases: &mut [PhaseReport], cuts: &Cuts<'_>, driven: &PassResult) {
 
 fn by_phase(recording: &Recording, start_ns: u64, ends: &[u64]) -> Vec<Histogram> {
     let mut histograms = vec![Histogram::new(); ends.len()];
-    by_interval(recording, start_ns, ends, |index, histogram| histograms[index].merge(histogram));
+    by_interval(recording, start_ns, ends, |index, histogram| {
+        histograms[index].merge(histogram)
+    });
     histograms
 }
 
@@ -243,7 +257,10 @@ mod tests {
         assert_eq!(phases[2].on_time_after_ns, Some(2 * SECOND_NS));
         assert_eq!(note(&phases), None);
         let judged = judged(&phases).unwrap();
-        assert_eq!(judged.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>(), ["load", "recovery"]);
+        assert_eq!(
+            judged.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>(),
+            ["load", "recovery"]
+        );
         assert!(judged.iter().all(|phase| phase.kept_share == 1.0), "{judged:?}");
     }
 
@@ -281,10 +298,16 @@ mod tests {
             histogram.record(second + 1);
             all.record(second + 1);
             let (from_ns, end_ns) = (second * SECOND_NS, (second + 1) * SECOND_NS);
-            driven.response.intervals.push(Recorded::new(from_ns, end_ns, &histogram));
+            driven
+                .response
+                .intervals
+                .push(Recorded::new(from_ns, end_ns, &histogram));
         }
         let phases = of(&plan, &intervals(&STORY), &driven);
-        let counts: Vec<u64> = phases.iter().map(|phase| phase.latency.unwrap().response.count).collect();
+        let counts: Vec<u64> = phases
+            .iter()
+            .map(|phase| phase.latency.unwrap().response.count)
+            .collect();
         assert_eq!(counts, [2, 2, 4]);
         assert_eq!(phases[2].latency.unwrap().response.max_ns, all.max());
         assert_eq!(phases[0].latency.unwrap().lag.count, 0);

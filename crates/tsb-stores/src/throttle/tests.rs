@@ -330,6 +330,9 @@ fn a_window_has_effect_from_its_beginning_to_its_end_and_no_longer() {
         [window(0, 10, stall), window(10, 10, stall)],
         [window(5, 6, stall), window(0, 2, stall)],
     ] {
-        assert!(Throttle::in_windows(NullStore::new(), &wrong, clock.clone()).is_err(), "{wrong:?}");
+        assert!(
+            Throttle::in_windows(NullStore::new(), &wrong, clock.clone()).is_err(),
+            "{wrong:?}"
+        );
     }
 }
