@@ -288,10 +288,10 @@ fn result(plan: &Plan, args: &RunArgs, keys: &mut Keys) {
         keys.text("store-timeout", text);
     }
     if output.format != Format::default() {
-        keys.text("format", word(output.format));
+        keys.text("format", word(&output.format));
     }
     if args.progress != Progress::default() {
-        keys.text("progress", word(args.progress));
+        keys.text("progress", word(&args.progress));
     }
     if output.quiet {
         keys.raw("quiet", true);
@@ -305,7 +305,7 @@ fn result(plan: &Plan, args: &RunArgs, keys: &mut Keys) {
 }
 
 /// A value of a flag, as it is typed.
-fn word(value: impl ValueEnum) -> String {
+fn word(value: &impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }

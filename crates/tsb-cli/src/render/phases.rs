@@ -63,7 +63,7 @@ fn lateness(phase: &PhaseReport) -> Option<String> {
     let latency = phase.latency.filter(|latency| latency.response.count > 0)?;
     let limit = nanos(ON_TIME_NS);
     match (phase.on_time_after_ns, latency.response.max_ns) {
-        (Some(0), _) => None,
+        (Some(0), _) | (None, None) => None,
         (Some(after_ns), _) => Some(format!(
             "late until {} after it began; then an interval came in which every answer took less than {limit} from due",
             nanos(after_ns)
@@ -72,7 +72,6 @@ fn lateness(phase: &PhaseReport) -> Option<String> {
             "late in every interval: some answer took more than {limit} from due, the slowest {}",
             nanos(max_ns)
         )),
-        (None, None) => None,
     }
 }
 

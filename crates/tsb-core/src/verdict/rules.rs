@@ -233,7 +233,7 @@ impl Evidence {
             findings.weigh(
                 Measured::share_at_least(
                     Status::StoreLimited,
-                    &format!("held by the end of phase {}, of what was due in it", phase.name),
+                    &format!("phase {}: held by its end, of what was due", phase.name),
                     phase.kept_share,
                     HELD_SHARE_MIN,
                 ),

@@ -217,7 +217,7 @@ impl Plan {
         let (mut samples, mut length_ns) = (0.0, 0.0);
         for phase in &self.phases {
             let to = phase.to_per_second.unwrap_or(phase.rate_per_second);
-            let mean = (phase.rate_per_second as f64 + to as f64) / 2.0;
+            let mean = f64::midpoint(phase.rate_per_second as f64, to as f64);
             samples += mean * phase.duration_ns as f64;
             length_ns += phase.duration_ns as f64;
         }

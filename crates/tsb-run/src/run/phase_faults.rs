@@ -9,12 +9,15 @@ use tsb_stores::throttle::Throttle;
 use crate::error::Error;
 use crate::plan::Plan;
 
+/// Faults in front of a store.
+type Faults = Throttle<Arc<dyn Store>>;
+
 /// The store behind the faults of the plan, which wait for
 /// [`begin_in`](Throttle::begin_in); `None` where the plan has none.
 ///
 /// # Errors
 /// If the faults cannot be; a checked plan has no such faults.
-pub(super) fn before(store: &Arc<dyn Store>, plan: &Plan) -> Result<Option<Arc<Throttle<Arc<dyn Store>>>>, Error> {
+pub(super) fn before(store: &Arc<dyn Store>, plan: &Plan) -> Result<Option<Arc<Faults>>, Error> {
     let windows = plan.fault_windows();
     if windows.is_empty() {
         return Ok(None);

@@ -181,7 +181,7 @@ fn latencies(phases: &mut [PhaseReport], cuts: &Cuts<'_>, driven: &PassResult) {
 fn by_phase(recording: &Recording, start_ns: u64, ends: &[u64]) -> Vec<Histogram> {
     let mut histograms = vec![Histogram::new(); ends.len()];
     by_interval(recording, start_ns, ends, |index, histogram| {
-        histograms[index].merge(histogram)
+        histograms[index].merge(histogram);
     });
     histograms
 }

@@ -69,7 +69,7 @@
     const ratio = devicePixelRatio || 1;
     ctx.save();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-    ctx.textBaseline = "bottom";
+    [ctx.textAlign, ctx.textBaseline] = ["left", "bottom"];
     ctx.fillStyle = ctx.strokeStyle = colour("--soft");
     ctx.lineWidth = ratio;
     ctx.setLineDash([2 * ratio, 3 * ratio]);
