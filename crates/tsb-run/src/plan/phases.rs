@@ -284,14 +284,16 @@ mod tests {
         assert_eq!(words, "stalls for 1.00 s, refuses one sample in 1,000");
     }
 
+    type Change = fn(&mut Plan);
+
     #[test]
     fn phases_that_cannot_be_are_refused_by_name() {
-        let refused = |change: fn(&mut Plan)| {
+        let refused = |change: Change| {
             let mut plan = plan(spike());
             change(&mut plan);
             plan.complete().unwrap_err().to_string()
         };
-        let cases: [(fn(&mut Plan), &str); 11] = [
+        let cases: [(Change, &str); 11] = [
             (|plan| plan.phases[1].name = "load".to_owned(), "two phases load"),
             (|plan| plan.phases[1].name = "a.b".to_owned(), "\"a.b\""),
             (|plan| plan.phases[1].duration_ns = 0, "duration of phase rise"),
@@ -310,9 +312,9 @@ mod tests {
             (|plan| plan.fleet_time_ns = Some(1), "another rate or duration"),
             (
                 |plan| {
-                    plan.phases
-                        .iter_mut()
-                        .for_each(|phase| (phase.rate_per_second, phase.to_per_second) = (0, None))
+                    for phase in &mut plan.phases {
+                        (phase.rate_per_second, phase.to_per_second) = (0, None);
+                    }
                 },
                 "rate of 0",
             ),
