@@ -23,6 +23,8 @@ mod missing;
 mod monitor;
 mod path;
 mod peak;
+mod phase_faults;
+mod phases;
 mod projection;
 mod recorded;
 mod rejects;
