@@ -38,7 +38,7 @@ pub struct Cli {
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 9] = [
+const NOT_OF_EMIT: [&str; 10] = [
     "store",
     "transport",
     "protocol",
