@@ -3,6 +3,7 @@
 //! Every key is parsed like its flag, so a file and flags use the same names and values, and an
 //! error shows the line of the file. docs/formats/plan.md lists the keys.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
@@ -27,6 +28,9 @@ struct Flags {
 
 /// Flags that cannot be keys of a run file.
 const NOT_KEYS: [&str; 3] = ["plan", "set", "print-plan"];
+
+/// What stands in place of credentials.
+const HIDDEN: &str = "***";
 
 /// The key of the phases, which no flag has.
 const PHASES: &str = "phases";
@@ -59,7 +63,11 @@ pub fn keys() -> Vec<String> {
 /// If a key or value is not valid; shows the line of the file.
 pub(super) fn parse(path: &Path, text: &str) -> Result<RunFile, Failure> {
     let failure = || Failure::usage(format!("cannot read plan {}", path.display()));
-    let table = DeTable::parse(text).map_err(|error| failure().because_of(error.to_string().trim_end().to_owned()))?;
+    let malformed = |error: toml::de::Error| {
+        let error = KeyError::new(error.span().unwrap_or_default(), error.message());
+        failure().because_of(shown(text, &error))
+    };
+    let table = DeTable::parse(text).map_err(malformed)?;
     let mut table = table.into_inner();
     let wrong = |error: KeyError| {
         failure()
@@ -124,6 +132,7 @@ fn shown(text: &str, error: &KeyError) -> String {
     let line = text[line_start..].lines().next().unwrap_or_default();
     let number = (before.matches('\n').count() + 1).to_string();
     let column = before[line_start..].chars().count();
+    let line = without_credentials(line);
     let marked = text.get(start..error.span.end).and_then(|part| part.lines().next());
     let marks = "^".repeat(marked.map_or(1, |part| part.chars().count()).max(1));
     let margin = " ".repeat(number.len());
@@ -133,6 +142,17 @@ fn shown(text: &str, error: &KeyError) -> String {
         error.why,
         " ".repeat(column),
     )
+}
+
+/// A line without what may be a password: nothing behind the key where there is an `@`.
+fn without_credentials(line: &str) -> Cow<'_, str> {
+    if !line.contains('@') {
+        return line.into();
+    }
+    match line.split_once('=') {
+        Some((key, _)) if !key.contains(['@', '"', '\'']) => format!("{key}= {HIDDEN}").into(),
+        _ => HIDDEN.into(),
+    }
 }
 
 fn read_phases(value: &Spanned<DeValue<'_>>) -> Result<Vec<RunPhase>, KeyError> {
@@ -356,6 +376,22 @@ mod tests {
         flags.sort_unstable();
         keys.sort_unstable();
         assert_eq!(flags, keys);
+    }
+
+    #[test]
+    fn a_line_that_is_shown_holds_no_password() {
+        for text in [
+            "store = \"mongo:me:hunter@h",
+            "store = \"mongo:me:hunter@h\" x",
+            "store = [\n  \"mongo:me:hunter@h?a=b\" x\n]",
+            "store = [\"memory:\", \"mong:me:hunter@h\"]\n",
+            "\"hunter@\" = 1",
+            "stor = \"mongo://me:hunter@h/db\"",
+        ] {
+            let said = parsed(text).map(|_| ()).unwrap_err();
+            assert!(said.contains("| ") && said.contains("***"), "{said}");
+            assert!(!said.split("| ").skip(1).any(|part| part.contains("hunter")), "{said}");
+        }
     }
 
     #[test]
