@@ -101,9 +101,19 @@ pub enum Command {
             tsb run --store memory: --store sqlite:/tmp/m.db --out both.json\n  \
             tsb run --transport inproc --rate max --fleet-time 2h\n  \
             tsb run --transport udp --protocol graphite --rate 200k\n  \
-            tsb run --plan both.json --duration 5m            repeat a run for longer"
+            tsb run --plan both.json --duration 5m            repeat a run for longer\n  \
+            tsb run --plan spike.toml --set load.rate=60k     a scenario, with one phase changed"
     )]
     Run(Box<RunArgs>),
+    /// Print the plan of a run as a run file
+    #[command(
+        after_help = "More options and examples: tsb plan --help",
+        after_long_help = "Every option is one of tsb run, which reads the file with --plan.\n\nExamples:\n  \
+            tsb plan --store sqlite:/tmp/m.db --rate 20k > run.toml\n  \
+            tsb plan --plan report.json > again.toml\n  \
+            tsb run --plan run.toml --set rate=40k"
+    )]
+    Plan(Box<RunArgs>),
     /// Receive samples from real clients, and store them
     Ingest(IngestArgs),
     /// Send the samples of a simulated fleet to a server of another program

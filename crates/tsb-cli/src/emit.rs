@@ -50,6 +50,14 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let mut plan = plan::load(&run)?;
     endpoint.options.apply(&mut plan.wire);
     let mut plan = plan.complete()?;
+    if let Some(phase) = plan.phases.iter().find(|phase| !phase.faults.is_none()) {
+        return Err(failure()
+            .because_of(format!(
+                "phase {} has faults of the store, and tsb emit opens none",
+                phase.name
+            ))
+            .hint(format!("leave them out with --set {}.faults=none", phase.name)));
+    }
     // The user names the store later, with `tsb verify --store`.
     plan.stores.clear();
     if run.print_plan {

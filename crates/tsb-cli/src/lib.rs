@@ -78,6 +78,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         None => run::command(&cli.run),
         Some(Command::Run(args)) => run::command(&args),
+        Some(Command::Plan(args)) => plan::command(&args),
         Some(Command::Ingest(args)) => ingest::command(&args),
         Some(Command::Emit(args)) => emit::command(&args),
         Some(Command::Verify(args)) => verify::command(&args),

@@ -6,6 +6,7 @@ pub mod figures;
 pub mod html;
 pub mod lines;
 pub mod names;
+pub mod phases;
 mod queries;
 pub mod side_by_side;
 pub mod text;

@@ -11,6 +11,7 @@ pub mod examination;
 mod exceptions;
 pub mod experiment;
 pub mod listing;
+mod phase;
 mod place;
 mod queries;
 mod rate;
@@ -34,6 +35,7 @@ use crate::verdict::Verdict;
 
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
+pub use phase::{ON_TIME_NS, PhaseLatency, PhaseQuantiles, PhaseReport};
 pub use place::{EarlierSamples, PlaceReport};
 pub use queries::{PreloadReport, QueryLatency, WrongAnswer};
 pub use rate::{Peak, Rate};
@@ -131,6 +133,9 @@ pub struct Run {
     pub offered: Offered,
     /// The run interval by interval.
     pub intervals: Vec<Interval>,
+    /// The phases of its plan; empty where the plan has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseReport>,
     /// The watched processes: tsb itself first.
     pub resources: Vec<Usage>,
     /// What the listener counted, where the run had one.
@@ -185,6 +190,7 @@ impl Run {
             size: None,
             offered: Offered::of_strangers(0),
             intervals: Vec::new(),
+            phases: Vec::new(),
             resources: Vec::new(),
             listener: None,
             issued: Vec::new(),

@@ -133,6 +133,15 @@ pub struct Uncompared {
     pub why: String,
 }
 
+/// A phase of a run, and how far the store was behind at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseKept {
+    /// Its name.
+    pub name: String,
+    /// As [`PhaseReport::kept_share`](crate::report::PhaseReport::kept_share).
+    pub kept_share: f64,
+}
+
 /// The figures that a verdict is based on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
@@ -175,6 +184,8 @@ pub struct Evidence {
     pub peak_asked_per_second: Option<f64>,
     /// Of the samples due by the end of that interval, the share accepted in time.
     pub peak_kept_share: Option<f64>,
+    /// The phases that are judged each by itself, in place of that interval.
+    pub phases: Vec<PhaseKept>,
     /// The generator's ceiling, if it was measured.
     pub ceiling_per_second: Option<f64>,
     /// p99 of the emitter's own part of the lag: what arose while it was not inside a call of the

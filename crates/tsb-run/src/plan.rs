@@ -4,6 +4,7 @@
 //! [`Plan::complete`]. It is stored in the report, so that a run can be repeated from its
 //! report, and it holds no secret.
 
+mod phases;
 mod queries;
 mod transport;
 
@@ -14,6 +15,7 @@ use tsb_core::time::SECOND_NS;
 use tsb_core::wire::Protocol;
 use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
 
+pub use phases::{PHASES_MAX, PhaseFaults, RunPhase, spans};
 pub use queries::{InvalidQueryStream, QueryKind, QueryRate, QueryShape, QueryStream};
 pub use transport::{Transport, WirePlan};
 
@@ -60,6 +62,9 @@ pub struct Plan {
     /// A rate that varies over time, instead of the fleet's own times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// Named pieces of the run; with them, `schedule` and `duration_ns` follow from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<RunPhase>,
     /// How long to send, in nanoseconds of real time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
@@ -129,6 +134,7 @@ impl Default for Plan {
             workload,
             rate: AskedRate::Natural,
             schedule: None,
+            phases: Vec::new(),
             duration_ns: None,
             fleet_time_ns: None,
             preload_ns: None,
@@ -148,6 +154,7 @@ impl Plan {
     /// Fills in defaults and checks the whole plan.
     pub fn complete(mut self) -> Result<Self, Error> {
         self.update()?;
+        self.follow_phases()?;
         if self.stores.is_empty() {
             let spec = "memory:"
                 .parse()
@@ -258,7 +265,7 @@ impl Plan {
         let natural = self.workload.series.unwrap_or(1) as f64 * SECOND_NS as f64 / interval as f64;
         let speed = match self.rate {
             AskedRate::PerSecond(rate) => (rate as f64 / natural).max(1.0),
-            AskedRate::Natural => 1.0,
+            AskedRate::Natural => self.mean_of_phases().map_or(1.0, |mean| (mean / natural).max(1.0)),
             AskedRate::Max => 10.0,
         };
         (duration as f64 * speed).min(u64::MAX as f64) as u64

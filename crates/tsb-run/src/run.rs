@@ -23,6 +23,8 @@ mod missing;
 mod monitor;
 mod path;
 mod peak;
+mod phase_faults;
+mod phases;
 mod preload;
 mod projection;
 mod queries;

@@ -33,10 +33,12 @@ use service_queue::ServiceQueue;
 pub struct ThrottleOptions {
     /// Service rate in samples per second: writes queue for their turn.
     pub rate_per_second: Option<u64>,
-    /// Nanoseconds from the start of one stall to the next; the first begins after this time.
+    /// Nanoseconds from the start of one stall to the next.
     pub stall_every_ns: Option<u64>,
+    /// Nanoseconds until the first stall; absent: `stall_every_ns`. Without that there is one.
+    pub stall_first_ns: Option<u64>,
     /// Length of a stall in nanoseconds. Must be less than `stall_every_ns`, and is valid only
-    /// with it.
+    /// with it or with `stall_first_ns`.
     pub stall_for_ns: Option<u64>,
     /// Refuses one in this many samples with [`Reason::Injected`].
     pub error_one_in: Option<u64>,
@@ -52,18 +54,65 @@ pub struct ThrottleOptions {
     pub seed: u64,
 }
 
+/// A time in which a throttle has effect, in nanoseconds after its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThrottleWindow {
+    /// Where it begins.
+    pub from_ns: u64,
+    /// Where it ends: no write is held back beyond it.
+    pub end_ns: u64,
+    /// The effect. Times in it count from `from_ns`.
+    pub options: ThrottleOptions,
+}
+
 /// A store with stalls, a service rate and faults in front of it.
 #[derive(Debug)]
 pub struct Throttle<S> {
     inner: S,
     clock: Arc<dyn Clock>,
+    // In time order, without overlaps.
+    windows: Vec<Window>,
+    // On the clock. `NEVER`: no window has begun.
+    began_ns: AtomicU64,
+    fault_log: Mutex<FaultLog>,
+}
+
+/// The beginning of a throttle whose windows wait for [`Throttle::begin_in`].
+const NEVER: u64 = u64::MAX;
+
+/// The state of one window.
+#[derive(Debug)]
+struct Window {
+    from_ns: u64,
+    end_ns: u64,
+    // Its times count from the window's beginning.
     queue: Mutex<ServiceQueue>,
     plan: FaultPlan,
     // Number of samples so far: a sample's number decides whether it gets a fault.
     arrivals: AtomicU64,
     // Number of answers with rows so far, likewise.
     answers: AtomicU64,
-    fault_log: Mutex<FaultLog>,
+}
+
+impl Window {
+    fn new(window: &ThrottleWindow) -> std::result::Result<Self, &'static str> {
+        Ok(Self {
+            from_ns: window.from_ns,
+            end_ns: window.end_ns,
+            queue: Mutex::new(ServiceQueue::new(&window.options, 0)?),
+            plan: FaultPlan::new(&window.options)?,
+            arrivals: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+        })
+    }
+
+    /// When a write of `samples` samples that arrives at `now_ns` starts and ends, all of it after
+    /// the throttle's beginning. A window holds nothing back beyond its end.
+    fn admit(&self, now_ns: u64, samples: u64) -> (u64, u64) {
+        let service = lock(&self.queue).admit(now_ns - self.from_ns, samples);
+        let within = |ns: u64| self.from_ns.saturating_add(ns).min(self.end_ns);
+        (within(service.start), within(service.end))
+    }
 }
 
 impl<S: Store> Throttle<S> {
@@ -72,21 +121,57 @@ impl<S: Store> Throttle<S> {
     /// # Errors
     /// [`Error::Spec`] for a rate or a one-in of zero, and for stalls that do not end.
     pub fn new(inner: S, options: ThrottleOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+        let always = ThrottleWindow {
+            from_ns: 0,
+            end_ns: u64::MAX,
+            options,
+        };
+        let throttle = Self::in_windows(inner, &[always], clock)?;
+        throttle.begin_in(0);
+        Ok(throttle)
+    }
+
+    /// A throttle that has effect in `windows` only. They wait for [`Self::begin_in`]; until then,
+    /// and between them, it passes everything on.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and for windows that are empty, overlap, or are not in time order.
+    pub fn in_windows(inner: S, windows: &[ThrottleWindow], clock: Arc<dyn Clock>) -> Result<Self> {
         let invalid = |what: &str| Error::Spec {
             spec: "throttle+".to_owned(),
             what: what.to_owned(),
         };
-        let queue = ServiceQueue::new(&options, clock.now()).map_err(invalid)?;
-        let plan = FaultPlan::new(&options).map_err(invalid)?;
+        let mut end_ns = 0;
+        for window in windows {
+            if window.from_ns < end_ns || window.end_ns <= window.from_ns {
+                return Err(invalid("windows must follow each other, and none may be empty"));
+            }
+            end_ns = window.end_ns;
+        }
+        let windows = windows.iter().map(Window::new).collect::<std::result::Result<_, _>>();
         Ok(Self {
             inner,
             clock,
-            queue: Mutex::new(queue),
-            plan,
-            arrivals: AtomicU64::new(0),
-            answers: AtomicU64::new(0),
+            windows: windows.map_err(invalid)?,
+            began_ns: AtomicU64::new(NEVER),
             fault_log: Mutex::new(FaultLog::default()),
         })
+    }
+
+    /// The windows begin `delay_ns` from now.
+    pub fn begin_in(&self, delay_ns: u64) {
+        let begin_ns = self.clock.now().saturating_add(delay_ns);
+        self.began_ns.store(begin_ns, Ordering::Release);
+    }
+
+    /// The window in which a call arrives now, with the beginning of the throttle and how long ago
+    /// that was; `None` outside of all.
+    fn window(&self) -> Option<(&Window, u64, u64)> {
+        let began_ns = self.began_ns.load(Ordering::Acquire);
+        let since_ns = self.clock.now().checked_sub(began_ns)?;
+        let after = self.windows.partition_point(|window| window.end_ns <= since_ns);
+        let window = self.windows.get(after).filter(|window| window.from_ns <= since_ns)?;
+        Some((window, began_ns, since_ns))
     }
 
     /// The exact record of all faults so far.
@@ -151,10 +236,10 @@ impl<S: Store> Throttle<S> {
         Ok(())
     }
 
-    /// Writes a batch with its faults, without delays.
-    fn pass(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let first = self.arrivals.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        let hits = self.plan.hits(first, batch.len());
+    /// Writes a batch with the faults of a window, without delays.
+    fn pass(&self, window: &Window, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let first = window.arrivals.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        let hits = window.plan.hits(first, batch.len());
         if hits.is_empty() {
             return self.inner.write(batch, refused);
         }
@@ -230,17 +315,20 @@ impl<S: Store> Store for Throttle<S> {
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.inner.define(series)?;
-        if self.plan.has_faults() {
+        if self.windows.iter().any(|window| window.plan.has_faults()) {
             lock(&self.fault_log).define(series.iter().map(|(id, _)| *id));
         }
         Ok(())
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let service = lock(&self.queue).admit(self.clock.now(), batch.len() as u64);
-        self.clock.wait_until(service.start);
-        let result = self.pass(batch, refused);
-        self.clock.wait_until(service.end);
+        let Some((window, began_ns, since_ns)) = self.window() else {
+            return self.inner.write(batch, refused);
+        };
+        let (start_ns, end_ns) = window.admit(since_ns, batch.len() as u64);
+        self.clock.wait_until(began_ns.saturating_add(start_ns));
+        let result = self.pass(window, batch, refused);
+        self.clock.wait_until(began_ns.saturating_add(end_ns));
         result
     }
 
@@ -249,18 +337,21 @@ impl<S: Store> Store for Throttle<S> {
     }
 
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        let service = lock(&self.queue).admit(self.clock.now(), 0);
-        self.clock.wait_until(service.start);
+        if let Some((window, began_ns, since_ns)) = self.window() {
+            let (start_ns, _) = window.admit(since_ns, 0);
+            self.clock.wait_until(began_ns.saturating_add(start_ns));
+        }
         self.inner.flush(scope, level)
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        if !self.plan.answers_wrong() {
+        let window = self.window().map(|(window, ..)| window);
+        let Some(window) = window.filter(|window| window.plan.answers_wrong()) else {
             return self.answer(query, visit);
-        }
+        };
         let (mut is_first, mut altered) = (true, Vec::new());
         self.answer(query, &mut |id, times, values| {
-            let is_hit = is_first && self.plan.is_wrong(self.answers.fetch_add(1, Ordering::Relaxed));
+            let is_hit = is_first && window.plan.is_wrong(window.answers.fetch_add(1, Ordering::Relaxed));
             is_first = false;
             let (true, Some((&at, &value))) = (is_hit, times.last().zip(values.last())) else {
                 return visit(id, times, values);

@@ -30,6 +30,7 @@ const CONSOLIDATE: &str = "crates/tsb-run/src/audit/consolidate.rs";
 const NEWEST: &str = "crates/tsb-run/src/audit/newest.rs";
 const AUDITOR: &str = "crates/tsb-run/src/audit/auditor.rs";
 const UNCERTAIN: &str = "crates/tsb-run/src/audit/consolidate/uncertain.rs";
+const PHASES: &str = "crates/tsb-run/src/run/phases.rs";
 const SETTLE: &str = "crates/tsb-run/src/run/ledger/settle.rs";
 const KNOWN: &str = "crates/tsb-run/src/run/queries/known.rs";
 const CHECK: &str = "crates/tsb-run/src/run/queries/check.rs";
@@ -401,5 +402,23 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         CHECK,
         "map(|at| *at >= asked.kept_from)",
         "map(|at| *at >= asked.kept_from || true)",
+    ),
+    core(
+        "a phase that was not held is no reason",
+        RULES,
+        "for phase in &self.phases {",
+        "for phase in &self.phases[..0] {",
+    ),
+    run(
+        "what is accepted long after a phase counts as held by its end",
+        PHASES,
+        ".take(self.end + 1)",
+        ".take(self.end + 2)",
+    ),
+    run(
+        "a phase is judged for what the plan does to the store in it",
+        PHASES,
+        "phases.iter().filter(|phase| phase.faults.is_none());",
+        "phases.iter();",
     ),
 ];

@@ -28,10 +28,17 @@ pub struct RunArgs {
     pub label: Vec<String>,
     /// Start from the plan in a report (JSON) or a run file (TOML)
     ///
-    /// The keys of a run file are the names of the flags: `duration = "10s"`. Flags on the command
-    /// line override the file. Without it, the plan is the default run.
+    /// The keys of a run file are the names of the flags: `duration = "10s"`. It may divide the run
+    /// into phases, each with a rate and with faults of the store; `tsb plan` writes one. Flags on
+    /// the command line override the file. Without it, the plan is the default run.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
+    /// Set a key of a run file, as in seed=7 or load.rate=60k
+    ///
+    /// It may be given more than once. `NAME.KEY=VALUE` changes the phase NAME of the plan, and
+    /// `NAME.faults.KEY=VALUE` its faults. It overrides --plan, and flags override it.
+    #[arg(long, value_name = "KEY=VALUE", hide_short_help = true)]
+    pub set: Vec<Typed>,
     /// Keep the journal of the run in this file [default: that of --out, with .journal added]
     ///
     /// The journal records several times per second which samples were acknowledged, and at which
@@ -218,9 +225,9 @@ pub struct RunOptions {
 
     /// Shape of the rate over time, in samples per second
     ///
-    /// `poisson:54000`, `ramp:5000..500000/60s`, `steps:10000*10s,20000*10s`, `burst:54000/1s`, or
-    /// the due times of operations, `recorded:0s,1ms,1.5ms`. Cannot be combined with --rate. Without
-    /// it, the rate is constant.
+    /// `poisson:54000`, `ramp:5000..500000/60s`, `steps:10000*10s,10000..20000*10s`,
+    /// `burst:54000/1s`, or the due times of operations, `recorded:0s,1ms,1.5ms`. Cannot be combined
+    /// with --rate. Without it, the rate is constant.
     #[arg(long, value_name = "SHAPE", hide_short_help = true, help_heading = "Schedule")]
     pub schedule: Option<String>,
     /// Send this much fleet time, however long that takes

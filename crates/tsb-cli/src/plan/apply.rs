@@ -200,7 +200,27 @@ fn apply_disorder(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> 
     })
 }
 
+/// Refuses flags that say what the phases of a plan say.
+fn check_phases(plan: &Plan, options: &RunOptions) -> Result<(), Failure> {
+    let given = [
+        ("rate", &options.rate),
+        ("schedule", &options.schedule),
+        ("duration", &options.duration),
+        ("fleet-time", &options.fleet_time),
+    ];
+    match (given.iter().find(|(_, value)| value.is_some()), plan.phases.first()) {
+        (Some((flag, _)), Some(first)) => Err(Failure::usage(format!("cannot use --{flag} here"))
+            .because_of("the plan has phases, which say how long the run is and which rate it has when")
+            .hint(format!(
+                "change a phase: --set {}.rate=10k, --set {}.duration=1m",
+                first.name, first.name
+            ))),
+        _ => Ok(()),
+    }
+}
+
 fn apply_schedule(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> {
+    check_phases(plan, options)?;
     if options.rate.is_some() {
         plan.schedule = None;
     }

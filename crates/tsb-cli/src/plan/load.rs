@@ -1,10 +1,12 @@
-//! Combines files and flags into a complete plan.
+//! Combines files, `--set` and flags into a complete plan.
 
 use std::path::Path;
 
 use serde_json::Value;
+use tsb_run::spec::Typed;
 
-use super::{Apply, Plan, Transport, file, no_effect};
+use super::file::{self, RunFile};
+use super::{Apply, Plan, Transport, no_effect, phases};
 use crate::args::{Format, Progress, RunArgs};
 use crate::failure::Failure;
 
@@ -12,30 +14,99 @@ use crate::failure::Failure;
 enum PlanFile {
     /// A complete plan, alone or from a report.
     Plan(Box<Plan>),
-    /// A run file, as flags.
-    Flags(Box<RunArgs>),
+    /// A run file.
+    RunFile(Box<RunFile>),
 }
 
-/// The plan of these arguments: the default run, changed by `--plan`, then by the flags.
+/// The plan of these arguments: the default run, changed by `--plan`, then by `--set`, then by the
+/// flags.
 ///
 /// If no transport is given, clients of servers are driven in process: the server is to be
 /// measured, not a wire of ours in front of it.
 pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
-    let (mut plan, mut is_said) = (Plan::default(), args.options.transport.is_some());
-    match args.plan.as_deref().map(named).transpose()? {
-        Some(PlanFile::Plan(named)) => (plan, is_said) = (*named, true),
-        Some(PlanFile::Flags(flags)) => {
-            plan.apply(&flags.options)?;
-            is_said |= flags.options.transport.is_some();
-            settle(&mut plan, is_said);
-            no_effect::check(&flags.options, &plan)?;
-        }
-        None => {}
+    let mut draft = match args.plan.as_deref().map(named).transpose()? {
+        Some(PlanFile::Plan(plan)) => Draft {
+            plan: *plan,
+            is_transport_said: true,
+        },
+        Some(PlanFile::RunFile(file)) => Draft::of_file(&file)?,
+        None => Draft::default(),
+    };
+    for set in &args.set {
+        draft.set(set)?;
     }
-    plan.apply(&args.options)?;
-    settle(&mut plan, is_said);
-    no_effect::check(&args.options, &plan)?;
-    Ok(plan.complete()?)
+    draft.apply(args)?;
+    Ok(draft.plan.complete()?)
+}
+
+/// The plan of a run file alone.
+pub(super) fn of_file(file: &RunFile) -> Result<Plan, Failure> {
+    Ok(Draft::of_file(file)?.plan.complete()?)
+}
+
+/// A plan that is being put together.
+#[derive(Default)]
+struct Draft {
+    plan: Plan,
+    is_transport_said: bool,
+}
+
+impl Draft {
+    fn of_file(file: &RunFile) -> Result<Self, Failure> {
+        let mut draft = Self::default();
+        draft.plan.phases.clone_from(&file.phases);
+        draft.apply(&file.args)?;
+        Ok(draft)
+    }
+
+    /// Applies flags, and refuses those without effect.
+    fn apply(&mut self, args: &RunArgs) -> Result<(), Failure> {
+        let options = &args.options;
+        self.plan.apply(options)?;
+        self.is_transport_said |= options.transport.is_some();
+        settle(&mut self.plan, self.is_transport_said);
+        no_effect::check(options, &self.plan)
+    }
+
+    /// Applies one `--set`.
+    fn set(&mut self, set: &Typed) -> Result<(), Failure> {
+        match split(set)? {
+            (SetKey::Flag(key), text) => {
+                let args = file::of_text(key, text).map_err(|why| bad_set(set, why))?;
+                self.apply(&args)
+            }
+            (SetKey::Phase(name, key), text) => {
+                // What followed from the phases as they were.
+                (self.plan.schedule, self.plan.duration_ns) = (None, None);
+                phases::change(&mut self.plan.phases, name, key, text).map_err(|why| bad_set(set, why))
+            }
+        }
+    }
+}
+
+/// The left side of a `--set`.
+enum SetKey<'a> {
+    /// A key of the run file.
+    Flag(&'a str),
+    /// The name of a phase, and what is to be changed of it.
+    Phase(&'a str, &'a str),
+}
+
+fn bad_set(set: &Typed, why: impl Into<String>) -> Failure {
+    Failure::usage(format!("cannot use --set {set}"))
+        .because_of(why)
+        .hint("it is KEY=VALUE with a key of a run file, or NAME.KEY=VALUE for the phase NAME; docs/formats/plan.md lists the keys")
+}
+
+fn split(set: &Typed) -> Result<(SetKey<'_>, &str), Failure> {
+    let Some((key, text)) = set.expose().split_once('=') else {
+        return Err(bad_set(set, "it has no ="));
+    };
+    let key = match key.split_once('.') {
+        Some((name, key)) => SetKey::Phase(name, key),
+        None => SetKey::Flag(key),
+    };
+    Ok((key, text))
 }
 
 /// Sets the default transport if none was given.
@@ -50,28 +121,42 @@ fn settle(plan: &mut Plan, is_said: bool) {
     }
 }
 
-/// The arguments, completed with the outputs that a run file names where no flag does.
+/// The arguments, completed with the outputs that `--set` or a run file name where no flag does.
 pub fn with_file(args: &RunArgs) -> Result<RunArgs, Failure> {
     let mut args = args.clone();
-    let Some(PlanFile::Flags(file)) = args.plan.as_deref().map(named).transpose()? else {
-        return Ok(args);
-    };
-    let output = &mut args.output;
-    output.out = output.out.take().or(file.output.out);
-    output.html = output.html.take().or(file.output.html);
-    output.hdr_log = output.hdr_log.take().or(file.output.hdr_log);
-    args.journal = args.journal.take().or(file.journal);
-    args.store_timeout = args.store_timeout.take().or(file.store_timeout);
-    output.quiet |= file.output.quiet;
-    if output.format == Format::default() {
-        output.format = file.output.format;
+    // The last one wins, as with flags.
+    for set in args.set.clone().iter().rev() {
+        if let (SetKey::Flag(key), text) = split(set)? {
+            let from = file::of_text(key, text).map_err(|why| bad_set(set, why))?;
+            fill_outputs(&mut args, from);
+        }
     }
-    if args.progress == Progress::default() {
-        args.progress = file.progress;
+    if let Some(PlanFile::RunFile(file)) = args.plan.as_deref().map(named).transpose()? {
+        fill_outputs(&mut args, file.args);
     }
-    args.expose = args.expose.or(file.expose);
-    args.expose_remote |= file.expose_remote;
     Ok(args)
+}
+
+/// Takes what is no part of a plan from `from`, where `args` does not say it.
+fn fill_outputs(args: &mut RunArgs, from: RunArgs) {
+    let output = &mut args.output;
+    output.out = output.out.take().or(from.output.out);
+    output.html = output.html.take().or(from.output.html);
+    output.hdr_log = output.hdr_log.take().or(from.output.hdr_log);
+    output.quiet |= from.output.quiet;
+    if output.format == Format::default() {
+        output.format = from.output.format;
+    }
+    if args.label.is_empty() {
+        args.label = from.label;
+    }
+    args.journal = args.journal.take().or(from.journal);
+    args.store_timeout = args.store_timeout.take().or(from.store_timeout);
+    if args.progress == Progress::default() {
+        args.progress = from.progress;
+    }
+    args.expose = args.expose.or(from.expose);
+    args.expose_remote |= from.expose_remote;
 }
 
 /// Reads a run file (TOML), a plan or a report (JSON).
@@ -83,7 +168,7 @@ fn named(path: &Path) -> Result<PlanFile, Failure> {
         let plan = from_json(value).map_err(|why| failure().because_of(why))?;
         return Ok(PlanFile::Plan(Box::new(plan)));
     }
-    file::parse(path, &text).map(|flags| PlanFile::Flags(Box::new(flags)))
+    file::parse(path, &text).map(|file| PlanFile::RunFile(Box::new(file)))
 }
 
 /// The plan in a report, or a plan alone. A report with several runs gives the first run's plan

@@ -9,6 +9,7 @@ mod latency;
 mod ledger;
 mod machine;
 mod markup;
+mod phases;
 mod plots;
 mod queries;
 mod side_by_side;
@@ -69,6 +70,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
         side_by_side::section(&shown, &report.runs, &values, &mut page);
     }
     verdict::section(&shown, &mut page);
+    phases::section(&shown, &mut page);
     plots::rate_and_staleness(&shown, &mut page);
     latency::section(&shown, &mut page);
     queries::section(&shown, &mut page);

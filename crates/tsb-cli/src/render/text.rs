@@ -28,6 +28,7 @@ pub fn report(report: &Report, width: Option<usize>) -> String {
 fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     head(run, letter, lines);
     rates(run, lines);
+    super::phases::text(run, lines);
     latencies(run, lines);
     queries::table(run, lines);
     costs(run, lines);

@@ -80,6 +80,16 @@ impl Curve {
         Self::new(steps.iter().map(piece).collect(), last)
     }
 
+    /// Rates that stay or change linearly, one piece after the other; the rate at the end of the
+    /// last piece continues for ever.
+    ///
+    /// # Errors
+    /// As [`Curve::steps`].
+    pub fn pieces(segments: Vec<Segment>) -> Result<Self, ScheduleError> {
+        let last = segments.last().map_or(Rate::ZERO, |segment| segment.to);
+        Self::new(segments, last)
+    }
+
     /// A curve of pieces in order, then `last` for ever.
     pub(super) fn new(segments: Vec<Segment>, last: Rate) -> Result<Self, ScheduleError> {
         if segments.len() > PIECES_MAX {

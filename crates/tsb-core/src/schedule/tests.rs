@@ -50,6 +50,11 @@ fn steps_pauses_bursts_and_records() {
     assert_eq!(steps.due(1_000), Some(SECOND_NS));
     assert_eq!(steps.due(1_001), Some(3 * SECOND_NS + SECOND_NS / 10));
     assert_eq!(steps.due(1_100), Some(13 * SECOND_NS));
+    // A quiet second, a rise to four times the rate, and the top of it.
+    let morning = schedule("steps:1000*1s,1000..4000*2s,4000*1s");
+    assert_eq!(morning.due(1_000), Some(SECOND_NS));
+    assert_eq!(morning.due(6_000), Some(3 * SECOND_NS));
+    assert_eq!(morning.due(10_000), Some(4 * SECOND_NS));
     let burst = schedule("burst:100/250ms");
     assert_eq!((burst.due(99), burst.due(100)), (Some(0), Some(250_000_000)));
     let once = schedule("recorded:0s,1ms,1.5ms");

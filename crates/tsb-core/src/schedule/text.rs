@@ -5,7 +5,7 @@
 //! RATE | constant:RATE                 54000, 0.5, 3/10s
 //! poisson:RATE[,seed=N]
 //! ramp:RATE..RATE/DURATION
-//! steps:RATE*DURATION,...
+//! steps:RATE*DURATION,...              RATE..RATE*DURATION changes linearly
 //! burst:COUNT/DURATION
 //! recorded:DURATION,...[/DURATION]
 //! ```
@@ -134,12 +134,17 @@ impl<'a> Reader<'a> {
     }
 
     fn steps(&self, rest: &'a str) -> Result<Schedule, ParseError> {
-        let mut steps = Vec::new();
+        let mut segments = Vec::new();
         for part in rest.split(',') {
             let (rate, length) = self.split(part, "*", "a step is written RATE*DURATION")?;
-            steps.push((self.rate(rate)?, self.duration(length)?));
+            let (from, to) = rate.split_once("..").unwrap_or((rate, rate));
+            segments.push(Segment {
+                from: self.rate(from)?,
+                to: self.rate(to)?,
+                length_ns: self.duration(length)?,
+            });
         }
-        Curve::steps(&steps).map(Schedule::Curve).map_err(self.refused(rest))
+        Curve::pieces(segments).map(Schedule::Curve).map_err(self.refused(rest))
     }
 
     fn burst(&self, rest: &'a str) -> Result<Schedule, ParseError> {
@@ -260,7 +265,11 @@ impl fmt::Display for Curve {
                 f.write_str("steps:")?;
                 for (index, piece) in steps.iter().enumerate() {
                     f.write_str(if index == 0 { "" } else { "," })?;
-                    write!(f, "{}*{}", piece.from, Duration(piece.length_ns))?;
+                    write!(f, "{}", piece.from)?;
+                    if !step(piece) {
+                        write!(f, "..{}", piece.to)?;
+                    }
+                    write!(f, "*{}", Duration(piece.length_ns))?;
                 }
                 Ok(())
             }

@@ -230,6 +230,21 @@ impl Evidence {
                 ),
             );
         }
+        for phase in &self.phases {
+            findings.weigh(
+                Measured::share_at_least(
+                    Status::StoreLimited,
+                    &format!("phase {}: held by its end, of what was due", phase.name),
+                    phase.kept_share,
+                    HELD_SHARE_MIN,
+                ),
+                &format!(
+                    "at the end of phase {} the store was behind: of what was due in it, a share of {{figure}} was \
+                     accepted by the end of the next interval",
+                    phase.name
+                ),
+            );
+        }
         if let Some(refused) = share(self.refused, self.received) {
             findings.weigh(
                 Measured::share_at_most(

@@ -93,6 +93,14 @@ fn every_figure_stands_beside_its_threshold_whether_it_is_crossed_or_not() {
     );
 }
 
+fn kept(phases: &[(&str, f64)]) -> Vec<PhaseKept> {
+    let phases = phases.iter().map(|&(name, kept_share)| PhaseKept {
+        name: name.to_owned(),
+        kept_share,
+    });
+    phases.collect()
+}
+
 type Change = fn(&mut Evidence);
 
 /// What is changed so that the threshold is just kept, so that it is just crossed, and the
@@ -121,6 +129,12 @@ const CASES: &[(&str, Change, Change, Status)] = &[
         "held at the highest rate",
         |run| (run.peak_asked_per_second, run.peak_kept_share) = (Some(60_000.0), Some(0.99)),
         |run| (run.peak_asked_per_second, run.peak_kept_share) = (Some(60_000.0), Some(0.989_9)),
+        Status::StoreLimited,
+    ),
+    (
+        "held by the end of a phase",
+        |run| run.phases = kept(&[("load", 1.0), ("recovery", 0.99)]),
+        |run| run.phases = kept(&[("load", 1.0), ("recovery", 0.989_9)]),
         Status::StoreLimited,
     ),
     (

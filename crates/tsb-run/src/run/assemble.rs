@@ -21,7 +21,7 @@ use super::missing::{missing, missing_note};
 use super::path::{PassResult, Wire};
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
-use super::{interval_latencies, peak, recorded};
+use super::{interval_latencies, peak, phases, recorded};
 use crate::audit::Audit;
 
 /// The inputs of a report.
@@ -64,9 +64,12 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let ledger = ledger_inputs.ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
-    let verdict = judge::verdict(parts, &ledger, &rate);
+    let intervals = interval_latencies::with_latencies(&performed.observed.intervals, driven);
+    let phases = phases::of(&context.plan, &intervals, driven);
+    let verdict = judge::verdict(parts, &ledger, &rate, &phases);
     let cost = cost(parts);
     let mut notes = notes(parts);
+    notes.extend(phases::note(&phases).filter(|_| !driven.interrupted));
     notes.extend(unexplained(&cost));
     let protocol = context.plan.transport.is_wire().then_some(context.plan.protocol);
     let mut target = Target::new(
@@ -105,7 +108,8 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     run.size = sized.map(size);
     run.place = place(parts);
     run.offered = offered(context, &driven.issued);
-    run.intervals = interval_latencies::with_latencies(&performed.observed.intervals, driven);
+    run.intervals = intervals;
+    run.phases = phases;
     run.resources.clone_from(&performed.observed.resources);
     run.listener = listener(parts);
     run.issued = issued(&driven.issued);

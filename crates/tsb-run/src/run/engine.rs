@@ -26,7 +26,7 @@ use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
 use super::store_timeouts::{WaitOutcome, Waiting};
-use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, projection};
+use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, phase_faults, projection};
 use crate::audit::{Audit, Scope};
 use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
@@ -200,8 +200,27 @@ fn note_close(closed: Closed, run: &mut Run) {
     }
 }
 
-/// Runs a plan against an open store.
+/// Runs a plan against an open store, with the faults of its phases in front of it.
 fn run_opened(plan: &Plan, opened: &OpenedStore, controls: &Controls, state: &RunState) -> Result<Finished, Error> {
+    match phase_faults::before(&opened.store(), plan)? {
+        None => run_behind(plan, opened, controls, state, &|_| ()),
+        Some(faults) => {
+            // The faults are those of a store that answers in its call, so a client waits behind them.
+            let behind = OpenedStore::from(Arc::clone(&faults) as Arc<dyn Store>);
+            run_behind(plan, &behind, controls, state, &|delay_ns| faults.begin_in(delay_ns))
+        }
+    }
+}
+
+/// Runs a plan against a store. `starts_in` is called with the time until the start of sending, in
+/// nanoseconds.
+fn run_behind(
+    plan: &Plan,
+    opened: &OpenedStore,
+    controls: &Controls,
+    state: &RunState,
+    starts_in: &dyn Fn(u64),
+) -> Result<Finished, Error> {
     let raw = &opened.store();
     let broken = |said| Error::internal("cannot use the store").because_of(format!("it {said}"));
     let guarded = Arc::new(GuardedStore::new(raw, &state.totals.calls).map_err(broken)?);
@@ -229,7 +248,8 @@ fn run_opened(plan: &Plan, opened: &OpenedStore, controls: &Controls, state: &Ru
         let _ = state.start.set((context.soon(), preloaded.base));
     }
     controls.enter(Phase::Running);
-    let (_, base) = *state.start.get_or_init(|| context.beginning());
+    let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
+    starts_in(start_ns.saturating_sub(context.clock.now()));
     let performed = Arc::new(perform(started, opened, controls, state)?);
     let _ = state.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();

@@ -26,7 +26,12 @@ pub fn with_latencies(intervals: &[Interval], driven: &PassResult) -> Vec<Interv
 /// Calls `visit` with the histogram of each interval in which something was recorded. The
 /// emitter and the monitor end their intervals at slightly different times: a recorded interval
 /// belongs to the reporting interval that contains its middle, and later ones to the last.
-fn by_interval(recording: &Recording, start_ns: u64, ends: &[u64], mut visit: impl FnMut(usize, &Histogram)) {
+pub(super) fn by_interval(
+    recording: &Recording,
+    start_ns: u64,
+    ends: &[u64],
+    mut visit: impl FnMut(usize, &Histogram),
+) {
     let Some(last) = ends.len().checked_sub(1) else { return };
     let index_of = |interval: &Recorded| {
         let middle = interval.start_ns.midpoint(interval.end_ns).saturating_sub(start_ns);

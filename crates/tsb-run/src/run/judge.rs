@@ -1,14 +1,16 @@
 //! Collects the evidence of a verdict from what was counted and watched.
 
 use tsb_core::ledger::{Counter, Ledger};
-use tsb_core::report::{LedgerReport, Rate};
+use tsb_core::report::{LedgerReport, PhaseReport, Rate};
 use tsb_core::verdict::{Evidence, Uncompared, Undelivered, Verdict};
 
 use super::assemble::Parts;
+use super::phases;
 use crate::units;
 
-/// The verdict of a run.
-pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> Verdict {
+/// The verdict of a run. Where the plan has phases, each of them is judged in place of the interval
+/// with the highest rate: a fault of the plan's own may be in that.
+pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate, of_phases: &[PhaseReport]) -> Verdict {
     let (context, performed) = (parts.context, parts.performed);
     let mut violations = ledger.violated.clone();
     violations.extend(parts.failure().cloned());
@@ -17,6 +19,9 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
     violations.extend(of_queries.cloned());
     let counts = &ledger.counts;
     let refused = performed.rejects.total();
+    let judged = phases::judged(of_phases);
+    let peak = rate.peak;
+    let kept = peak.filter(|_| of_phases.is_empty() || judged.is_none());
     let interval_ns = context.workload.groups().iter().map(|group| group.interval_ns).min();
     Evidence {
         violations,
@@ -27,8 +32,9 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate) -> 
         asked_per_second: rate.asked_per_second,
         held_per_second: rate.held_per_second,
         ceiling_per_second: rate.ceiling_per_second,
-        peak_asked_per_second: rate.peak.map(|peak| peak.asked_per_second),
-        peak_kept_share: rate.peak.map(|peak| peak.kept_share),
+        peak_asked_per_second: peak.map(|peak| peak.asked_per_second),
+        peak_kept_share: kept.map(|peak| peak.kept_share),
+        phases: judged.unwrap_or_default(),
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
         interval_ns: interval_ns.map(|interval| context.speed().map_or(interval, |speed| speed.wall_ns(interval))),
         noise: performed.observed.noise.clone(),

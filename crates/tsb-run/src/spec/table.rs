@@ -470,6 +470,7 @@ fn throttle_options(values: &Values<'_>) -> Result<ThrottleOptions> {
     Ok(ThrottleOptions {
         rate_per_second: values.count("throttle.rate")?,
         stall_every_ns: values.duration_ns("throttle.stall_every")?.map(|ns| ns as u64),
+        stall_first_ns: None,
         stall_for_ns: values.duration_ns("throttle.stall_for")?.map(|ns| ns as u64),
         error_one_in: values.count("throttle.error_one_in")?,
         lose_one_in: values.count("throttle.lose_one_in")?,

@@ -8,7 +8,7 @@ use tsb_core::{Batch, SeriesId, Timestamp};
 use super::ThrottleOptions;
 use crate::error::{Error, Result};
 
-/// Maximum number of faults of one kind; after that no more are injected, so that the record,
+/// Maximum number of faults of one kind in one window; after that no more are injected, so that the record,
 /// which lists each fault, stays exact and bounded (24 MiB per kind).
 pub const MAX_FAULTS: usize = 1 << 20;
 

@@ -25,7 +25,9 @@ pub(super) struct ServiceQueue {
 
 #[derive(Clone, Copy, Debug)]
 struct Stall {
-    every: u64,
+    first: u64,
+    // `None`: once.
+    every: Option<u64>,
     length: u64,
 }
 
@@ -35,10 +37,13 @@ impl ServiceQueue {
         if options.rate_per_second == Some(0) {
             return Err("a service rate of 0 never serves");
         }
-        let stall = match (options.stall_every_ns, options.stall_for_ns) {
+        let (every, length) = (options.stall_every_ns, options.stall_for_ns);
+        let stall = match (options.stall_first_ns.or(every), length) {
             (None, None) => None,
-            (Some(every), Some(length)) if length < every => Some(Stall { every, length }),
-            (Some(_), Some(_)) => return Err("stall_for must be less than stall_every"),
+            (Some(_), Some(length)) if every.is_some_and(|every| length >= every) => {
+                return Err("stall_for must be less than stall_every");
+            }
+            (Some(first), Some(length)) => Some(Stall { first, every, length }),
             _ => return Err("stall_every and stall_for need each other"),
         };
         Ok(Self {
@@ -65,16 +70,14 @@ impl ServiceQueue {
         Service { start, end }
     }
 
-    /// Stalls are `[k * every, k * every + length)` after opening, for k = 1, 2, ...
+    /// Stalls are `[first + k * every, first + k * every + length)` after opening, for k = 0, 1, ...
     fn after_stall(&self, at: u64) -> u64 {
         let Some(stall) = self.stall else { return at };
-        let since = at.saturating_sub(self.opened);
-        let into = since % stall.every;
-        if since >= stall.every && into < stall.length {
-            at + (stall.length - into)
-        } else {
-            at
-        }
+        let Some(since) = at.saturating_sub(self.opened).checked_sub(stall.first) else {
+            return at;
+        };
+        let into = stall.every.map_or(since, |every| since % every);
+        at + stall.length.saturating_sub(into)
     }
 }
 
@@ -114,6 +117,22 @@ mod tests {
             (1_110, 1_110),
             (1_205, 1_210),
         ] {
+            assert_eq!(queue.admit(now, 5), Service { start, end: start });
+        }
+    }
+
+    #[test]
+    fn a_stall_may_be_the_first_thing_and_the_only_one() {
+        let mut queue = ServiceQueue::new(
+            &ThrottleOptions {
+                stall_first_ns: Some(0),
+                stall_for_ns: Some(10),
+                ..ThrottleOptions::default()
+            },
+            1_000,
+        )
+        .unwrap();
+        for (now, start) in [(1_000, 1_010), (1_009, 1_010), (1_010, 1_010), (5_000, 5_000)] {
             assert_eq!(queue.admit(now, 5), Service { start, end: start });
         }
     }

@@ -312,3 +312,57 @@ fn a_wrong_answer_differs_in_one_row_and_is_listed() {
             .all(|sample| sample.value == expected(sample.series, sample.at))
     );
 }
+
+#[test]
+fn a_window_has_effect_from_its_beginning_to_its_end_and_no_longer() {
+    let window = |from_ns, end_ns, options| ThrottleWindow {
+        from_ns,
+        end_ns,
+        options,
+    };
+    let stall = ThrottleOptions {
+        stall_first_ns: Some(0),
+        stall_for_ns: Some(30),
+        ..ThrottleOptions::default()
+    };
+    let refusing = ThrottleOptions {
+        error_one_in: Some(1),
+        rate_per_second: Some(1),
+        ..ThrottleOptions::default()
+    };
+    let clock = Arc::new(ManualClock::new());
+    let windows = [window(100, 200, stall), window(200, 250, refusing)];
+    let store = Throttle::in_windows(NullStore::new(), &windows, clock.clone()).unwrap();
+    store.define(&[(SeriesId(0), SeriesKey::new("s"))]).unwrap();
+    let write = || {
+        let mut refused = Refusals::new();
+        let values = [1.0];
+        let batch = Batch::tick(SeriesId(0), Timestamp(clock.now() as i64), &values);
+        let ack = store.write(&batch, &mut refused).unwrap();
+        (clock.now(), ack.rejected)
+    };
+    clock.advance(150);
+    assert_eq!(write(), (150, 0), "nothing has begun");
+    store.begin_in(50);
+    clock.advance(40);
+    assert_eq!(write(), (190, 0), "it begins at 200");
+    clock.advance(110);
+    // 100 after the beginning: the stall.
+    assert_eq!(write(), (330, 0));
+    assert_eq!(write(), (330, 0));
+    clock.advance(70);
+    // A second for each sample, and the window ends 50 ns later.
+    assert_eq!(write(), (450, 1));
+    assert_eq!(write(), (450, 0));
+    assert_eq!(store.faults().refused.len(), 1);
+    for wrong in [
+        [window(0, 10, stall), window(9, 20, stall)],
+        [window(0, 10, stall), window(10, 10, stall)],
+        [window(5, 6, stall), window(0, 2, stall)],
+    ] {
+        assert!(
+            Throttle::in_windows(NullStore::new(), &wrong, clock.clone()).is_err(),
+            "{wrong:?}"
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use tsb_core::ledger::Counter;
-use tsb_core::report::{Curves, Interval, WatchedUsage};
+use tsb_core::report::{Curves, Interval, PhaseReport, WatchedUsage};
 
 use super::PageRun;
 use crate::render::names::letter;
@@ -38,6 +38,16 @@ struct RunData<'a> {
     watched: Vec<&'a [WatchedUsage]>,
     cells: Vec<Vec<u64>>,
     curves: Option<&'a Curves>,
+    phases: Vec<PhaseMark<'a>>,
+}
+
+/// Where a phase is drawn.
+#[derive(Serialize)]
+struct PhaseMark<'a> {
+    name: &'a str,
+    from_ns: u64,
+    end_ns: u64,
+    has_faults: bool,
 }
 
 /// The data of all runs.
@@ -81,6 +91,16 @@ fn one<'a>(shown: &PageRun<'a>) -> RunData<'a> {
         watched: column(slices, |slice| slice.watched.as_slice()),
         cells: column(slices, cells),
         curves: run.latency.curves.as_ref(),
+        phases: run.phases.iter().map(mark).collect(),
+    }
+}
+
+fn mark(phase: &PhaseReport) -> PhaseMark<'_> {
+    PhaseMark {
+        name: &phase.name,
+        from_ns: phase.from_ns,
+        end_ns: phase.end_ns,
+        has_faults: phase.faults.is_some(),
     }
 }
 

@@ -50,6 +50,46 @@
   const asked = (run) => (run.asked_samples.some((value) => value != null) ? run.perSecond(run.asked_samples) : run.end_ns.map(() => run.asked));
   const name = (run, what) => (isOne ? what : what ? `${run.label} ${what}` : run.label);
 
+  // The phases of the plan, where all runs have the same.
+  const texts = new Set(data.runs.map((run) => JSON.stringify(run.phases)));
+  const PHASES = (texts.size === 1 ? data.runs[0].phases : [])
+    .map(({ name, from_ns, end_ns, has_faults }, index) => ({ label: `${index + 1} ${name}`, short: String(index + 1), from: from_ns / 1e9, end: end_ns / 1e9, has_faults }));
+  // Shades the phases with faults, behind everything else.
+  function shadePhases(uplot) {
+    const { ctx, bbox } = uplot;
+    ctx.save();
+    ctx.globalAlpha = 0.1;
+    ctx.fillStyle = colour("--bad");
+    for (const [left, right] of placed(uplot).filter(([, , phase]) => phase.has_faults)) ctx.fillRect(left, bbox.top, right - left, bbox.height);
+    ctx.restore();
+  }
+  // Marks where each phase begins, with its name where that fits, else its number.
+  function markPhases(uplot) {
+    const { ctx, bbox } = uplot;
+    const ratio = devicePixelRatio || 1;
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    [ctx.textAlign, ctx.textBaseline] = ["left", "bottom"];
+    ctx.fillStyle = ctx.strokeStyle = colour("--soft");
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([2 * ratio, 3 * ratio]);
+    for (const [left, right, phase] of placed(uplot)) {
+      ctx.beginPath();
+      ctx.moveTo(left, bbox.top - 12 * ratio);
+      ctx.lineTo(left, bbox.top + bbox.height);
+      ctx.stroke();
+      const text = [phase.label, phase.short].find((text) => ctx.measureText(text).width + 6 * ratio <= right - left);
+      if (text) ctx.fillText(text, left + 3 * ratio, bbox.top - 1 * ratio);
+    }
+    ctx.restore();
+  }
+  // The phases in sight, as (left, right, phase) in pixels of the canvas.
+  function placed(uplot) {
+    const { left, width } = uplot.bbox;
+    const at = (seconds) => Math.round(Math.min(left + width, Math.max(left, uplot.valToPos(seconds, "x", true))));
+    return PHASES.map((phase) => [at(phase.from), at(phase.end), phase]).filter(([from, end]) => end > from);
+  }
+
   // What each kind of plot over time shows: lines of (label, run, column).
   const KINDS = {
     rate: {
@@ -132,7 +172,7 @@
     ticks: { stroke: colour("--line"), width: 1, size: 4 }, ...more,
   });
   const base = (box, height) => ({
-    width: Math.max(240, box.clientWidth), height, legend: { live: true },
+    width: Math.max(240, box.clientWidth), height, legend: { live: true }, ...(PHASES.length ? { padding: [24, null, null, null] } : {}),
     cursor: { sync: { key: "time", scales: ["x", null] }, drag: { x: true, y: false, setScale: true }, focus: { prox: 24 } },
     focus: { alpha: 0.35 },
     scales: { x: { time: false, min: shown.from, max: shown.to } },
@@ -142,6 +182,7 @@
         const { min, max } = uplot.scales.x;
         if (key === "x" && min != null && (min !== shown.from || max !== shown.to)) show(min, max);
       }],
+      drawAxes: [shadePhases], draw: [markPhases],
     },
   });
   const timeAxis = () => axis({ size: 30, values: (_, values) => values.map((value) => (value == null ? "" : seconds(value))), space: 70 });
@@ -189,6 +230,7 @@
     const joined = uPlot.join(lines.map((line) => [line.curve.map(([q]) => 1 / (1 - q)), line.curve.map(([, value]) => Math.max(value, 1))]));
     const options = base(box, 300);
     delete options.cursor.sync;
+    delete options.padding;
     options.hooks = {};
     options.cursor.drag = { x: false, y: false };
     const last = joined[0][joined[0].length - 1];
@@ -237,7 +279,7 @@
     options.focus = { alpha: 1 };
     const readout = document.createElement("div");
     readout.className = "readout";
-    options.hooks.drawAxes = [(uplot) => paint(uplot, run, first, last)];
+    options.hooks.drawAxes = [(uplot) => paint(uplot, run, first, last), shadePhases];
     options.hooks.setCursor = [(uplot) => { readout.textContent = underCursor(uplot, run); }];
     const uplot = new uPlot(options, table, box);
     const legend = document.createElement("div");
