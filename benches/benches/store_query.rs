@@ -2,10 +2,10 @@
 //!
 //! 5,400 series of the `mix` fleet for 86,400 s, in memory and in an SQLite file. Q1: the
 //! maximum per minute over an hour of one series. Q2: the maximum per hour over the day of seven
-//! series. Series and hours are random, so the data is rarely in the CPU cache. Maxima are
-//! answered from block maxima where the store has them; minima are not, and so show the cost of
-//! decoding. Every answer is compared with one computed from the workload before timing. Figures
-//! are CPU time of the thread.
+//! series, or over 23 hours that begin and end at half past. Series and hours are random, so the
+//! data is rarely in the CPU cache. Maxima are answered from those of blocks and hours where the
+//! store has them; minima are not, and so show the cost of decoding. Every answer is compared
+//! with one computed from the workload before timing. Figures are CPU time of the thread.
 //!
 //! `cargo bench --bench store_query -- table` prints one table and skips criterion.
 
@@ -29,20 +29,23 @@ const DAY: u64 = 86_400;
 /// Midnight.
 const BASE: Timestamp = Timestamp::from_secs(1_699_920_000);
 
-/// One kind of query: `series` series, `hours` hours, one row per step.
+/// One kind of query: `series` series, `hours` hours that begin `past_s` seconds past a whole one,
+/// one row per step.
 #[derive(Clone, Copy, Debug)]
 struct QueryCase {
     name: &'static str,
     series: u64,
     hours: i64,
+    past_s: u64,
     resample: Resample,
 }
 
-fn questions() -> [QueryCase; 4] {
+fn questions() -> [QueryCase; 5] {
     let question = |name, series, hours, step_ns, consolidation| QueryCase {
         name,
         series,
         hours,
+        past_s: 0,
         resample: Resample { step_ns, consolidation },
     };
     let minute = 60 * SECOND;
@@ -50,6 +53,10 @@ fn questions() -> [QueryCase; 4] {
         question("q1-max-minute-hour", 1, 1, minute, Consolidation::Max),
         question("q1-min-minute-hour", 1, 1, minute, Consolidation::Min),
         question("q2-max-hour-day", 7, 24, HOUR, Consolidation::Max),
+        QueryCase {
+            past_s: 1800,
+            ..question("q2-max-hour-from-half-past", 7, 23, HOUR, Consolidation::Max)
+        },
         question("q2-min-hour-day-decoded", 7, 24, HOUR, Consolidation::Min),
     ]
 }
@@ -65,13 +72,14 @@ fn mixed(index: u64) -> u64 {
 /// The series, and the first hour, of the `round`-th query of a kind.
 fn target(question: &QueryCase, round: u64) -> (Vec<SeriesId>, i64) {
     let series = (0..question.series).map(|place| SeriesId((mixed(round * 8 + place) % SERIES) as u32));
-    (series.collect(), (mixed(!round) % (25 - question.hours as u64)) as i64)
+    let first_hours = 25 - question.hours as u64 - question.past_s.div_ceil(3600);
+    (series.collect(), (mixed(!round) % first_hours) as i64)
 }
 
 /// Runs a query and calls `row` for every row.
 fn ask(store: &dyn Store, question: &QueryCase, round: u64, row: &mut dyn FnMut(SeriesId, Timestamp, f64)) {
     let (series, hour) = target(question, round);
-    let start = BASE + hour * HOUR;
+    let start = BASE + hour * HOUR + question.past_s as i64 * SECOND;
     let query = Query {
         series: &series,
         range: TimeRange {
@@ -113,7 +121,8 @@ fn verify(store: &dyn Store, workload: &Workload, question: &QueryCase) {
         });
         let (series, hour) = target(question, round);
         let mut expected = Vec::new();
-        let ticks = (hour * 3600) as u64..((hour + question.hours) * 3600) as u64;
+        let first_tick = hour as u64 * 3600 + question.past_s;
+        let ticks = first_tick..first_tick + question.hours as u64 * 3600;
         for id in series {
             let mut steps = std::collections::BTreeMap::new();
             workload.replay(BASE).series(id, ticks.clone(), &mut |chunk| {

@@ -5,16 +5,28 @@
 
 mod answer;
 mod codec;
+mod even_rows;
+mod extreme;
 mod fold;
+#[cfg(test)]
+mod tests;
+mod unit;
 
 use std::sync::Arc;
 
 use codec::{Decoder, Encoder};
+use even_rows::EvenRows;
 
-pub(crate) use answer::{Answer, Part, PartData, touch};
+pub(crate) use answer::{Answer, Part, PartData, Wanted, touch};
 #[cfg(feature = "sqlite")]
-pub(crate) use answer::{Receiver, merge_overlaps};
-pub(crate) use fold::{Fold, Steps};
+pub(crate) use answer::{Receiver, clusters, merge_overlaps};
+pub(crate) use extreme::{Extreme, Runs};
+pub(crate) use fold::Fold;
+#[cfg(feature = "sqlite")]
+pub(crate) use fold::Steps;
+#[cfg(feature = "sqlite")]
+pub(crate) use unit::HOUR;
+pub(crate) use unit::{boundary, unit_end};
 
 /// Maximum number of series in a block: one cache line of a row.
 pub(crate) const GROUP: usize = 8;
@@ -233,6 +245,34 @@ impl Block {
         let last = HEAD + 2 * (self.columns() - 1);
         let behind = usize::from(u16::from_le_bytes([bytes[last], bytes[last + 1]]));
         &bytes[last + 2 + behind..]
+    }
+
+    /// The rows of a column, if they are evenly spaced and each has a value.
+    fn even(&self, column: usize) -> Option<EvenRows> {
+        let [flags, gaps] = [self.bytes()[0], self.bytes()[1]];
+        if flags & LISTED_TIMES != 0 || gaps >> column & 1 != 0 {
+            return None;
+        }
+        EvenRows::new(self.start, self.end, usize::from(self.rows))
+    }
+
+    /// The extreme of each run of rows of a column without gaps.
+    #[inline]
+    fn extremes<'a>(&self, column: usize, extreme: Extreme, runs: Runs<'_>, out: &'a mut Columns) -> &'a [f64] {
+        crate::machine::extremes(self, column, (extreme, runs), out)
+    }
+
+    /// [`Block::extremes`] without special processor instructions.
+    #[inline(always)]
+    pub(crate) fn extremes_portable<'a>(
+        &self,
+        column: usize,
+        asked: (Extreme, Runs<'_>),
+        out: &'a mut Columns,
+    ) -> &'a [f64] {
+        let rows = usize::from(self.rows);
+        out.decoder.extremes(self.column(column), rows, asked, &mut out.values);
+        &out.values[..asked.1.ends.len()]
     }
 
     /// Decodes one column into `out`, without the rows that have no sample.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::block::{Block, Columns, GROUP, Sealer};
+use crate::block::{Block, Columns, Extreme, GROUP, Runs, Sealer};
 
 /// Bytes of a [`Page`].
 pub(crate) const PAGE: usize = 4096;
@@ -120,6 +120,28 @@ fn read_avx2<'a>(block: &Block, column: usize, out: &'a mut Columns) -> (&'a [i6
     block.read_portable(column, out)
 }
 
+/// [`Block::extremes_portable`], compiled for wider vectors if the processor has them.
+#[inline]
+pub(crate) fn extremes<'a>(
+    block: &Block,
+    column: usize,
+    asked: (Extreme, Runs<'_>),
+    out: &'a mut Columns,
+) -> &'a [f64] {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx2() {
+        // SAFETY: the function needs exactly the features that were just detected.
+        return unsafe { extremes_avx2(block, column, asked, out) };
+    }
+    block.extremes_portable(column, asked, out)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2,lzcnt")]
+fn extremes_avx2<'a>(block: &Block, column: usize, asked: (Extreme, Runs<'_>), out: &'a mut Columns) -> &'a [f64] {
+    block.extremes_portable(column, asked, out)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Seek, Write};
@@ -195,6 +217,26 @@ mod tests {
                     let (times, values) = read(&fast, column, &mut one);
                     let (same_times, same_values) = fast.read_portable(column, &mut other);
                     assert_eq!((times, bits(values)), (same_times, bits(same_values)));
+                    if kind != 5 {
+                        let ends = [rows.div_ceil(3) as u16, rows as u16];
+                        let runs = Runs {
+                            from: 0,
+                            ends: if rows == 1 { &ends[1..] } else { &ends },
+                        };
+                        for extreme in [Extreme::Least, Extreme::Most] {
+                            let expected = runs
+                                .iter()
+                                .map(|run| extreme.of_values(&values[run]))
+                                .collect::<Vec<_>>();
+                            let mut columns = Columns::default();
+                            let found = bits(extremes(&fast, column, (extreme, runs), &mut columns));
+                            assert_eq!(found, bits(&expected));
+                            assert_eq!(
+                                bits(fast.extremes_portable(column, (extreme, runs), &mut columns)),
+                                found
+                            );
+                        }
+                    }
                 }
             }
         }

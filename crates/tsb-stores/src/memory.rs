@@ -32,9 +32,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
-#[cfg(feature = "sqlite")]
-use crate::block::Part;
 use crate::block::{Fold, MAX_ROWS};
+#[cfg(feature = "sqlite")]
+use crate::block::{Part, Wanted};
 use crate::error::{Error, Result};
 use crate::store::{
     Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor,
@@ -268,12 +268,12 @@ impl MemoryStore {
 
     /// Appends the parts of a series in `range`, sorted by start.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn take(&self, id: u32, range: (i64, i64), into: &mut Vec<Part>) -> Result<()> {
+    pub(crate) fn take(&self, id: u32, range: (i64, i64), wanted: Wanted, into: &mut Vec<Part>) -> Result<()> {
         let Some(extent) = self.shared.directory.extent_of(id) else {
             return Ok(());
         };
         let (tile, column) = extent.place(id);
-        extent.lock()?[tile].take(column, range, None, into);
+        extent.lock()?[tile].take(column, range, wanted, into);
         Ok(())
     }
 
@@ -450,11 +450,11 @@ impl Store for MemoryStore {
         let start = query.range.start.0.max(self.shared.clock.cutoff().unwrap_or(i64::MIN));
         let range = (start, query.range.end.0);
         let mut reader = QueryBuffers::default();
+        let mut fold = query.resample.map(Fold::new);
         for series in query.series {
             let Some(extent) = self.shared.directory.extent_of(series.0) else {
                 continue;
             };
-            let mut fold = query.resample.map(Fold::new);
             if let ControlFlow::Break(()) = reader.series(extent, *series, range, fold.as_mut(), visit)? {
                 break;
             }

@@ -63,7 +63,25 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "the SQLite store reads a damaged chunk",
         "crates/tsb-stores/src/sqlite/chunk.rs",
         "if crc32fast::hash(rest) != u32::from_le_bytes(sum) {",
-        "if false {",
+        "if u32::from_le_bytes(sum) == 0 && false {",
+    ),
+    unit(
+        "the SQLite store reads a damaged summary",
+        "crates/tsb-stores/src/sqlite/summary.rs",
+        "if checksum(key, rest) != u32::from_le_bytes(sum) {",
+        "if u32::from_le_bytes(sum) == 0 && false {",
+    ),
+    unit(
+        "the SQLite store lets a maximum stand for samples that were written over",
+        "crates/tsb-stores/src/sqlite/ticks/collect.rs",
+        "decoded.extend(overlapped_maxima(parts));",
+        "",
+    ),
+    unit(
+        "the SQLite store takes the maxima of a generation that the range cuts",
+        "crates/tsb-stores/src/sqlite/ticks/collect.rs",
+        "let whole = generation.oldest >= start && generation.newest < end;",
+        "let whole = start <= end;",
     ),
     unit(
         "the SQLite store uses the file of another program",

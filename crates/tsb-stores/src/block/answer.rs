@@ -26,6 +26,60 @@ pub(crate) struct Part {
     pub(crate) data: PartData,
 }
 
+impl Part {
+    /// A column of a block.
+    pub(crate) fn of_block(block: Block, column: usize) -> Self {
+        Self {
+            start: block.start,
+            end: block.end,
+            rank: 0,
+            maximum: f64::NAN,
+            data: PartData::Sealed(block, column),
+        }
+    }
+
+    /// The maximum of everything from `start` to `end`.
+    pub(crate) fn of_maximum(start: i64, end: i64, maximum: f64) -> Self {
+        Self {
+            start,
+            end,
+            rank: 0,
+            maximum: f64::NAN,
+            data: PartData::Maximum(maximum),
+        }
+    }
+}
+
+/// What is wanted of the parts of a series.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted {
+    /// Their samples.
+    Samples,
+    /// Their samples, and the maximum of each block.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "only the SQLite store copies blocks")
+    )]
+    Blocks,
+    /// Only the maximum per step.
+    Maxima(Steps),
+}
+
+impl Wanted {
+    /// What a consolidation, if there is one, needs.
+    pub(crate) fn of(fold: Option<&Fold>) -> Self {
+        fold.and_then(Fold::maxima).map_or(Self::Samples, Self::Maxima)
+    }
+
+    /// The steps, if only the maximum of each is wanted.
+    pub(crate) fn maxima(self) -> Option<Steps> {
+        match self {
+            Self::Maxima(steps) => Some(steps),
+            Self::Samples | Self::Blocks => None,
+        }
+    }
+}
+
 /// The samples of a part.
 #[derive(Debug)]
 pub(crate) enum PartData {
@@ -132,6 +186,11 @@ impl Receiver for Sink<'_, '_> {
                 if self.maximum_will_do(part) {
                     return self.maximum(part.start, part.maximum);
                 }
+                if let Some(fold) = &mut self.fold
+                    && let Some(flow) = fold.add_even(self.series, (block, *column), self.range, columns, self.visit)
+                {
+                    return flow;
+                }
                 let (times, values) = block.read(*column, columns);
                 self.samples(times, values)
             }
@@ -165,23 +224,32 @@ impl Sink<'_, '_> {
     }
 }
 
+/// Runs of parts that overlap in time, most of them one part long. `parts` must be sorted by
+/// start.
+pub(crate) fn clusters(mut parts: &[Part]) -> impl Iterator<Item = &[Part]> {
+    std::iter::from_fn(move || {
+        let mut end = parts.first()?.end;
+        let overlaps = |part: &&Part| {
+            let overlaps = part.start <= end;
+            end = end.max(part.end);
+            overlaps
+        };
+        let len = 1 + parts[1..].iter().take_while(overlaps).count();
+        let (cluster, rest) = parts.split_at(len);
+        parts = rest;
+        Some(cluster)
+    })
+}
+
 /// Passes on single parts unchanged, and merges parts that overlap in time. `parts` must be sorted
 /// by start.
 pub(crate) fn merge_overlaps(parts: &[Part], columns: &mut Columns, to: &mut impl Receiver) -> ControlFlow<()> {
-    let mut from = 0;
-    while from < parts.len() {
-        let mut end = parts[from].end;
-        let mut until = from + 1;
-        while until < parts.len() && parts[until].start <= end {
-            end = end.max(parts[until].end);
-            until += 1;
-        }
-        if until == from + 1 {
-            to.single(&parts[from], columns)?;
+    for cluster in clusters(parts) {
+        if let [single] = cluster {
+            to.single(single, columns)?;
         } else {
-            merge(&parts[from..until], columns, to)?;
+            merge(cluster, columns, to)?;
         }
-        from = until;
     }
     ControlFlow::Continue(())
 }

@@ -15,6 +15,7 @@ mod pack;
 #[cfg(test)]
 mod tests;
 
+use super::extreme::{Extreme, Runs};
 use integers::IntegerEncoder;
 
 /// Maximum number of values in a column.
@@ -253,6 +254,38 @@ impl Decoder {
             let mut bits = [0; 8];
             bits.copy_from_slice(&special[1..]);
             out[usize::from(special[0])] = f64::from_bits(u64::from_le_bytes(bits));
+        }
+    }
+
+    /// Computes the extreme of each run of `len` values that one call of [`Encoder::column`]
+    /// encoded, in the first places of `out`; the rest of it is scratch. The runs must end at
+    /// `len` at the latest.
+    ///
+    /// In a domain of decimals numbers are in the order of their integers, so only the extreme
+    /// of the integers is converted.
+    #[inline(always)]
+    pub(super) fn extremes(
+        &mut self,
+        bytes: &[u8],
+        len: usize,
+        (extreme, runs): (Extreme, Runs<'_>),
+        out: &mut [f64; MAX],
+    ) {
+        let (listed, column) = split_specials(bytes);
+        let domain = column[0] >> 4;
+        if domain == BITS || !listed.is_empty() {
+            self.column(bytes, &mut out[..len]);
+            // A run never begins before its place.
+            for (place, run) in runs.iter().enumerate() {
+                out[place] = extreme.of_values(&out[run]);
+            }
+        } else if let Some(integer) = integers::constant(column) {
+            out[..runs.ends.len()].fill(number(integer, domain));
+        } else {
+            let integers = self.integers.read(column, len);
+            for (out, run) in out.iter_mut().zip(runs.iter()) {
+                *out = number(extreme.of_integers(&integers[run]), domain);
+            }
         }
     }
 

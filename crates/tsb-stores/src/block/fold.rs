@@ -1,15 +1,19 @@
 //! Consolidation: computes one row per step from samples in time order.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use tsb_core::{SeriesId, Timestamp};
 
+use super::extreme::{Extreme, Runs};
+use super::{Block, Columns, EvenRows};
 use crate::store::{Consolidation, Resample, Visitor};
 
 /// Number of rows passed on at once.
 const ROWS: usize = 512;
+/// Room for rows at first: an hour of minutes, or two days of hours.
+const FIRST_ROWS: usize = 64;
 
-/// Consolidates the samples of one series.
+/// Consolidates samples, one series after the other.
 #[derive(Debug)]
 pub(crate) struct Fold {
     step: i64,
@@ -19,6 +23,8 @@ pub(crate) struct Fold {
     state: Accumulator,
     times: Vec<Timestamp>,
     values: Vec<f64>,
+    /// Scratch: the rows of a block at which its steps end.
+    ends: Vec<u16>,
 }
 
 /// The accumulated state of a step.
@@ -85,6 +91,12 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
+    /// The length of a step in nanoseconds.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn step_ns(&self) -> i64 {
+        self.len
+    }
+
     /// Whether `start` and `end` are in one step. `end` must not be before `start`.
     #[inline]
     pub(crate) fn same(&mut self, start: i64, end: i64) -> bool {
@@ -102,8 +114,18 @@ impl Fold {
             kind: resample.consolidation,
             current: None,
             state: NOTHING,
-            times: Vec::with_capacity(ROWS),
-            values: Vec::with_capacity(ROWS),
+            times: Vec::with_capacity(FIRST_ROWS),
+            values: Vec::with_capacity(FIRST_ROWS),
+            ends: Vec::new(),
+        }
+    }
+
+    /// The extreme that is asked for, if it is one.
+    fn extreme(&self) -> Option<Extreme> {
+        match self.kind {
+            Consolidation::Min => Some(Extreme::Least),
+            Consolidation::Max => Some(Extreme::Most),
+            _ => None,
         }
     }
 
@@ -126,8 +148,65 @@ impl Fold {
         let step = self.step_of(at);
         self.begin(series, step, visit)?;
         self.state.count += 1;
-        self.state.extreme = larger_number(self.state.extreme, maximum);
+        self.state.extreme = Extreme::Most.of_two(self.state.extreme, maximum);
         ControlFlow::Continue(())
+    }
+
+    /// Adds the samples of a block's column within a range, if only their extremes are asked for
+    /// and the rows are evenly spaced: the timestamps are then not decoded. Returns `None`,
+    /// without an effect, if the samples must be decoded.
+    pub(crate) fn add_even(
+        &mut self,
+        series: SeriesId,
+        (block, column): (&Block, usize),
+        range: (i64, i64),
+        columns: &mut Columns,
+        visit: &mut Visitor<'_>,
+    ) -> Option<ControlFlow<()>> {
+        let (extreme, even) = self.extreme().zip(block.even(column))?;
+        let rows = even.within(range);
+        if rows.is_empty() {
+            return Some(ControlFlow::Continue(()));
+        }
+        let mut ends = std::mem::take(&mut self.ends);
+        self.split(even, rows.clone(), &mut ends);
+        let runs = Runs {
+            from: rows.start,
+            ends: &ends,
+        };
+        let mut flow = ControlFlow::Continue(());
+        for (run, value) in runs.iter().zip(block.extremes(column, extreme, runs, columns)) {
+            let step = self.step_of(even.time(run.start));
+            flow = self.begin(series, step, visit);
+            if flow.is_break() {
+                break;
+            }
+            self.state.count += run.len() as u64;
+            self.state.extreme = extreme.of_two(self.state.extreme, *value);
+        }
+        self.ends = ends;
+        Some(flow)
+    }
+
+    /// Finds the rows at which steps end. `rows` must not be empty.
+    fn split(&self, even: EvenRows, rows: Range<usize>, ends: &mut Vec<u16>) {
+        ends.clear();
+        let mut step = self.step_of(even.time(rows.start));
+        let whole = even.rows_of(self.step);
+        let mut row = rows.start;
+        while row < rows.end {
+            let more = match whole {
+                // Steps begin with their first row, but for the first one.
+                Some(whole) if row > rows.start => whole,
+                _ => {
+                    let at = even.time(row);
+                    step = step.later(at, self.step);
+                    even.more(at, step.last).saturating_add(1)
+                }
+            };
+            row = rows.end.min(row.saturating_add(more));
+            ends.push(row as u16);
+        }
     }
 
     /// Adds samples in time order.
@@ -200,20 +279,6 @@ fn up_to(times: &[i64], last: i64) -> usize {
     }
 }
 
-/// The larger of the two; NaN means "no number".
-fn larger_number(most: f64, maximum: f64) -> f64 {
-    if maximum > most || most.is_nan() { maximum } else { most }
-}
-
-/// The smaller of the two; NaN means "no number".
-fn smaller_number(least: f64, minimum: f64) -> f64 {
-    if minimum < least || least.is_nan() {
-        minimum
-    } else {
-        least
-    }
-}
-
 impl Accumulator {
     #[inline]
     fn fold(&mut self, kind: Consolidation, values: &[f64]) {
@@ -223,8 +288,8 @@ impl Accumulator {
         self.count += values.len() as u64;
         self.last = values[values.len() - 1];
         match kind {
-            Consolidation::Max => self.extreme = larger_number(self.extreme, most(values)),
-            Consolidation::Min => self.extreme = smaller_number(self.extreme, least(values)),
+            Consolidation::Max => self.add_extreme(Extreme::Most, values),
+            Consolidation::Min => self.add_extreme(Extreme::Least, values),
             Consolidation::Average | Consolidation::Sum => {
                 for value in values.iter().filter(|value| !value.is_nan()) {
                     self.numbers += 1;
@@ -233,6 +298,10 @@ impl Accumulator {
             }
             Consolidation::Count | Consolidation::First | Consolidation::Last => {}
         }
+    }
+
+    fn add_extreme(&mut self, extreme: Extreme, values: &[f64]) {
+        self.extreme = extreme.of_two(self.extreme, extreme.of_values(values));
     }
 
     fn value(&self, kind: Consolidation) -> f64 {
@@ -245,57 +314,6 @@ impl Accumulator {
             Consolidation::First => self.first,
             Consolidation::Last => self.last,
         }
-    }
-}
-
-/// Lanes of a reduction: two vector registers.
-const LANES: usize = 8;
-
-/// The largest number; NaN if there is none.
-fn most(values: &[f64]) -> f64 {
-    let (rows, rest) = values.as_chunks::<LANES>();
-    let mut lanes = [f64::NEG_INFINITY; LANES];
-    for row in rows {
-        for lane in 0..LANES {
-            lanes[lane] = if row[lane] > lanes[lane] {
-                row[lane]
-            } else {
-                lanes[lane]
-            };
-        }
-    }
-    let all = lanes.iter().chain(rest).fold(
-        f64::NEG_INFINITY,
-        |most, &value| if value > most { value } else { most },
-    );
-    if all == f64::NEG_INFINITY && values.iter().all(|value| value.is_nan()) {
-        f64::NAN
-    } else {
-        all
-    }
-}
-
-/// The smallest number; NaN if there is none.
-fn least(values: &[f64]) -> f64 {
-    let (rows, rest) = values.as_chunks::<LANES>();
-    let mut lanes = [f64::INFINITY; LANES];
-    for row in rows {
-        for lane in 0..LANES {
-            lanes[lane] = if row[lane] < lanes[lane] {
-                row[lane]
-            } else {
-                lanes[lane]
-            };
-        }
-    }
-    let all = lanes
-        .iter()
-        .chain(rest)
-        .fold(f64::INFINITY, |least, &value| if value < least { value } else { least });
-    if all == f64::INFINITY && values.iter().all(|value| value.is_nan()) {
-        f64::NAN
-    } else {
-        all
     }
 }
 
@@ -314,16 +332,5 @@ mod tests {
         }
         let mut steps = Steps { len: 60, seen: None };
         assert!(steps.same(0, 59) && steps.same(30, 31) && !steps.same(30, 60) && steps.same(60, 60));
-    }
-
-    #[test]
-    fn extremes_leave_nan_out() {
-        assert!(most(&[f64::NAN; 9]).is_nan() && least(&[f64::NAN; 20]).is_nan());
-        let values: Vec<f64> = (0..21)
-            .map(|i| if i % 3 == 0 { f64::NAN } else { f64::from(i) })
-            .collect();
-        assert_eq!((least(&values), most(&values)), (1.0, 20.0));
-        assert_eq!(most(&[f64::NEG_INFINITY, f64::NAN]), f64::NEG_INFINITY);
-        assert_eq!(least(&[f64::INFINITY, f64::NAN]), f64::INFINITY);
     }
 }

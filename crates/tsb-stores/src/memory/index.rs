@@ -3,10 +3,14 @@
 //! A maximum is stored only if it differs from that of the previous block: on real machines most
 //! series do not change. Every `LANDMARK`th block is a *landmark*, with which all maxima are
 //! stored, so that a lookup never has to go far back.
+//!
+//! Consecutive blocks of one hour or day also form a *span*, which has the maxima of all of them:
+//! a maximum per hour over a day then reads two dozen spans instead of some hundred blocks.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use crate::block::{Block, GROUP};
+use crate::block::{Block, Extreme, GROUP, unit_end};
 
 /// Blocks per landmark.
 const LANDMARK: u32 = 32;
@@ -27,6 +31,33 @@ pub(super) struct Index {
     // modulo 2^32.
     dropped: u32,
     pushed: u32,
+    spans: VecDeque<Span>,
+    /// The end of the unit of time that the last span lies in.
+    unit_end: i64,
+}
+
+/// Consecutive blocks within one unit of time, with the maximum of each column.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: i64,
+    end: i64,
+    /// The number of its first block, modulo 2^32, and how many blocks it has.
+    first: u32,
+    blocks: u32,
+    maxima: [f64; GROUP],
+}
+
+/// One column of a span.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnSpan {
+    /// The timestamp of the first row.
+    pub(super) start: i64,
+    /// The timestamp of the last row.
+    pub(super) end: i64,
+    /// The places of its blocks.
+    pub(super) places: Range<usize>,
+    /// The largest number; NaN if there is none.
+    pub(super) maximum: f64,
 }
 
 impl Default for Index {
@@ -38,6 +69,8 @@ impl Default for Index {
             last: [f64::NAN; GROUP],
             dropped: 0,
             pushed: 0,
+            spans: VecDeque::new(),
+            unit_end: i64::MIN,
         }
     }
 }
@@ -55,6 +88,7 @@ impl Index {
         let before = self.list_bytes();
         reserve(&mut self.blocks, 1);
         let is_landmark = self.pushed.is_multiple_of(LANDMARK);
+        self.add_to_spans((block.start, block.end), maxima);
         self.pushed = self.pushed.wrapping_add(1);
         block.maxima_at = self.dropped.wrapping_add(self.maxima.len() as u32);
         for (column, maximum) in maxima.iter().enumerate() {
@@ -69,12 +103,43 @@ impl Index {
         self.list_bytes() - before
     }
 
+    /// Adds the next block to the last span, or begins another one if it lies within one unit.
+    fn add_to_spans(&mut self, (start, end): (i64, i64), maxima: &[f64]) {
+        if end <= self.unit_end
+            && let Some(span) = self.spans.back_mut()
+        {
+            (span.end, span.blocks) = (end, span.blocks + 1);
+            for (most, maximum) in span.maxima.iter_mut().zip(maxima) {
+                *most = Extreme::Most.of_two(*most, *maximum);
+            }
+            return;
+        }
+        let unit_end = unit_end(start, end);
+        self.unit_end = unit_end.unwrap_or(i64::MIN);
+        if unit_end.is_some() {
+            let mut span = Span {
+                start,
+                end,
+                first: self.pushed,
+                blocks: 1,
+                maxima: [f64::NAN; GROUP],
+            };
+            span.maxima[..maxima.len()].copy_from_slice(maxima);
+            reserve(&mut self.spans, 1);
+            self.spans.push_back(span);
+        }
+    }
+
     /// Removes the first block if it ends before `cutoff`.
     pub(super) fn pop_before(&mut self, cutoff: i64) -> Option<Block> {
         if self.blocks.front()?.end >= cutoff {
             return None;
         }
         let block = self.blocks.pop_front()?;
+        if self.spans.front().is_some_and(|span| span.start <= block.start) {
+            // Without its first block a span says too much.
+            self.spans.pop_front();
+        }
         for column in 0..GROUP {
             if block.fresh >> column & 1 != 0 {
                 self.before[column] = self.maxima.pop_front().unwrap_or(f64::NAN);
@@ -97,10 +162,13 @@ impl Index {
     /// Number of blocks that end before `at`. Blocks have similar lengths, so a guess by their
     /// mean length is close. It also touches fewer blocks than a binary search, and each touched
     /// block may be a cache miss.
-    fn ended_before(&self, at: i64) -> usize {
+    pub(super) fn ended_before(&self, at: i64) -> usize {
         let (Some(first), Some(last)) = (self.blocks.front(), self.blocks.back()) else {
             return 0;
         };
+        if at <= first.end {
+            return 0;
+        }
         let share = (at as f64 - first.start as f64) / (last.end as f64 - first.start as f64).max(1.0);
         let guess = ((share * self.blocks.len() as f64) as usize).min(self.blocks.len());
         let (mut low, mut high) = (guess.saturating_sub(NEAR), (guess + NEAR).min(self.blocks.len()));
@@ -133,28 +201,73 @@ impl Index {
         self.maxima.get(place as usize).copied()
     }
 
-    /// The maximum of a column in the blocks before a place.
-    fn maximum_before(&self, place: usize, column: usize) -> f64 {
-        let mut back = self.blocks.range(..place).rev();
+    /// The maximum of a column of the block at a place.
+    fn maximum(&self, place: usize, column: usize) -> f64 {
+        let mut back = self.blocks.range(..=place).rev();
         back.find_map(|block| self.listed(block, column))
             .unwrap_or(self.before[column])
     }
 
-    /// The blocks that end at or after `start` and start before `end`, each with the
-    /// maximum of one column.
-    pub(super) fn overlapping(&self, column: usize, start: i64, end: i64) -> impl Iterator<Item = (&Block, f64)> {
-        let first = self.ended_before(start);
-        let mut maximum = self.maximum_before(first, column);
-        let blocks = self.blocks.range(first..);
-        blocks.take_while(move |block| block.start < end).map(move |block| {
-            maximum = self.listed(block, column).unwrap_or(maximum);
-            (block, maximum)
+    /// The blocks at some places that start before `end`, with their places.
+    pub(super) fn overlapping(&self, places: Range<usize>, end: i64) -> impl Iterator<Item = (usize, &Block)> {
+        let until = places.end.min(self.blocks.len());
+        let from = places.start.min(until);
+        let blocks = (from..).zip(self.blocks.range(from..until));
+        blocks.take_while(move |(_, block)| block.start < end)
+    }
+
+    /// The spans that lie within `start..end`.
+    pub(super) fn spans(&self, column: usize, (start, end): (i64, i64)) -> impl Iterator<Item = ColumnSpan> {
+        let first = self.spans.partition_point(|span| span.start < start);
+        let popped = self.pushed.wrapping_sub(self.blocks.len() as u32);
+        let spans = self.spans.range(first..).take_while(move |span| span.end < end);
+        spans.map(move |span| {
+            let from = span.first.wrapping_sub(popped) as usize;
+            ColumnSpan {
+                start: span.start,
+                end: span.end,
+                places: from..from + span.blocks as usize,
+                maximum: span.maxima[column],
+            }
         })
+    }
+
+    /// Reads the maxima of blocks of a column.
+    pub(super) fn maxima(&self, column: usize) -> ColumnMaxima<'_> {
+        ColumnMaxima {
+            index: self,
+            column,
+            known: None,
+        }
     }
 
     /// Bytes of the lists, spare capacity included.
     fn list_bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<Block>() + self.maxima.capacity() * size_of::<f64>()
+        let spans = self.spans.capacity() * size_of::<Span>();
+        self.blocks.capacity() * size_of::<Block>() + self.maxima.capacity() * size_of::<f64>() + spans
+    }
+}
+
+/// The maxima of a column, block by block. It looks back only where the block before the asked one
+/// was not asked for.
+#[derive(Debug)]
+pub(super) struct ColumnMaxima<'a> {
+    index: &'a Index,
+    column: usize,
+    /// The place that was asked for last, and the maximum there.
+    known: Option<(usize, f64)>,
+}
+
+impl ColumnMaxima<'_> {
+    /// The maximum of the block at a place: NaN if it has no number.
+    #[inline]
+    pub(super) fn at(&mut self, place: usize, block: &Block) -> f64 {
+        let before = self.known.filter(|known| known.0 + 1 == place);
+        let listed = self.index.listed(block, self.column);
+        let maximum = listed.or(before.map(|known| known.1));
+        let maximum = maximum.unwrap_or_else(|| self.index.maximum(place, self.column));
+        self.known = Some((place, maximum));
+        maximum
     }
 }
 
@@ -163,10 +276,13 @@ mod tests {
     use super::*;
     use crate::block::Sealer;
 
-    /// A block of `rows` rows from `start` on, one second apart.
+    /// The distance of two rows: an hour has some blocks.
+    const STEP: i64 = 20_000_000_000;
+
+    /// A block of `rows` rows from `start` on.
     fn block(sealer: &mut Sealer, start: i64, rows: usize, maxima: &[f64; GROUP]) -> (Block, [f64; GROUP]) {
         for row in 0..rows {
-            sealer.times[row] = start + row as i64;
+            sealer.times[row] = start + row as i64 * STEP;
             for (column, maximum) in sealer.columns.iter_mut().zip(maxima) {
                 column[row] = *maximum;
             }
@@ -179,6 +295,7 @@ mod tests {
         let (mut index, mut sealer) = (Index::default(), Box::new(Sealer::default()));
         let mut naive: VecDeque<(i64, i64, [f64; GROUP])> = VecDeque::new();
         let (mut at, mut random, mut maxima) = (0i64, 1u64, [0.0; GROUP]);
+        let mut spans = 0;
         for round in 0..300 {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
             let changed = (random >> 60) as usize;
@@ -190,25 +307,40 @@ mod tests {
             let (block, sealed) = block(&mut sealer, at, rows, &maxima);
             naive.push_back((block.start, block.end, maxima));
             index.push(block, &sealed);
-            at += rows as i64 + (random >> 50) as i64 % 3;
+            at += (rows as i64 + (random >> 50) as i64 % 3) * STEP;
             if round > 100 {
-                let cutoff = at - 1500;
+                let cutoff = at - 1500 * STEP;
                 while index.pop_before(cutoff).is_some() {
                     naive.pop_front();
                 }
             }
-            for (start, end) in [(at - 700, at - 200), (0, at), (at - 20, at + 9), (at - 1, at - 1)] {
+            for (from, to) in [(700, 200), (at / STEP, 0), (20, -9), (1, 1)] {
+                let (start, end) = (at - from * STEP, at - to * STEP);
                 for column in 0..GROUP {
                     let expected: Vec<(i64, f64)> = (naive.iter())
                         .filter(|block| block.1 >= start && block.0 < end)
                         .map(|block| (block.0, block.2[column]))
                         .collect();
-                    let found = index.overlapping(column, start, end);
-                    let found: Vec<_> = found.map(|(block, most)| (block.start, most)).collect();
+                    let from = index.ended_before(start);
+                    let mut most = index.maxima(column);
+                    let found = index.overlapping(from..usize::MAX, end);
+                    let found: Vec<_> = found
+                        .map(|(place, block)| (block.start, most.at(place, block)))
+                        .collect();
                     assert_eq!(found, expected, "round {round}, {start}..{end}");
+                    let mut behind = from;
+                    for span in index.spans(column, (start, end)) {
+                        assert!(span.places.start >= behind && span.start >= start && span.end < end);
+                        behind = span.places.end;
+                        let blocks = &found[span.places.start - from..span.places.end - from];
+                        let largest = blocks.iter().map(|block| block.1).fold(f64::NAN, f64::max);
+                        assert_eq!((span.start, span.maximum), (blocks[0].0, largest), "round {round}");
+                        assert_eq!(index.blocks()[behind - 1].end, span.end);
+                        spans += 1;
+                    }
                 }
             }
         }
-        assert!(naive.len() < 200 && index.dropped > 0);
+        assert!(naive.len() < 200 && index.dropped > 0 && spans > 1000);
     }
 }

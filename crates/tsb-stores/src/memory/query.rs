@@ -6,9 +6,12 @@ use std::ops::ControlFlow;
 use tsb_core::SeriesId;
 
 use super::extent::Extent;
-use crate::block::{Answer, Fold, Part, touch};
+use crate::block::{Answer, Fold, Part, Wanted, touch};
 use crate::error::Result;
 use crate::store::Visitor;
+
+/// Room for parts at first: an hour of blocks at one sample per second, and some more.
+const FIRST_PARTS: usize = 24;
 
 /// The buffers of a query, reused for every series.
 #[derive(Debug, Default)]
@@ -28,9 +31,10 @@ impl QueryBuffers {
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
         self.parts.clear();
+        self.parts.reserve(FIRST_PARTS);
         let (tile, column) = extent.place(series.0);
-        let maxima = fold.as_ref().and_then(|fold| fold.maxima());
-        extent.lock()?[tile].take(column, range, maxima, &mut self.parts);
+        let wanted = Wanted::of(fold.as_deref());
+        extent.lock()?[tile].take(column, range, wanted, &mut self.parts);
         touch(&self.parts);
         Ok(self.answer.visit(series, &self.parts, range, fold, visit))
     }

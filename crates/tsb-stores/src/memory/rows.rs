@@ -5,15 +5,10 @@
 
 use std::ops::Range;
 
-use crate::block::{GROUP, Sealer};
+use crate::block::{GROUP, Sealer, boundary};
 
 /// Words per cache line.
 const LINE: usize = 8;
-
-/// In nanoseconds.
-const HOUR: i64 = 3_600_000_000_000;
-/// In nanoseconds.
-const DAY: i64 = 24 * HOUR;
 
 /// Rows in ascending time. The memory is reused after sealing.
 ///
@@ -33,6 +28,9 @@ pub(super) struct Rows {
     /// Whether there was ever a row; `last` is its timestamp.
     began: bool,
     last: i64,
+    /// The timestamp of the first row, if there is one: the rows themselves are rarely in the
+    /// cache.
+    first: i64,
     /// The distance of `last` from the timestamp before it.
     step: u64,
 }
@@ -56,6 +54,7 @@ impl Rows {
             touched: 0,
             began: false,
             last: 0,
+            first: 0,
             step: 0,
         }
     }
@@ -144,6 +143,9 @@ impl Rows {
             0
         };
         (self.began, self.last) = (true, at);
+        if self.len == 0 {
+            self.first = at;
+        }
         self.len += 1;
         self.touched = self.touched.max(self.len);
     }
@@ -158,6 +160,19 @@ impl Rows {
 
     /// Number of rows before `at`.
     pub(super) fn before(&self, at: i64) -> usize {
+        if self.len == 0 || at <= self.first {
+            return 0;
+        }
+        if at > self.last {
+            return self.len();
+        }
+        // Rows are far apart in memory; if they are evenly spaced in time the first guess is
+        // right.
+        let from = self.last.wrapping_sub(at) as u64 / self.step.max(1);
+        let guess = (self.len() as u64).saturating_sub(from.saturating_add(1)) as usize;
+        if guess > 0 && self.time(guess) >= at && self.time(guess - 1) < at {
+            return guess;
+        }
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -172,8 +187,7 @@ impl Rows {
 
     /// The row with this timestamp.
     pub(super) fn find(&self, at: i64) -> Option<usize> {
-        // Rows are far apart in memory; if they are evenly spaced in time the first guess is
-        // right.
+        // As above, but touching one row only.
         let back = self.last.wrapping_sub(at) as u64 / self.step.max(1);
         let guess = (self.len() as u64).checked_sub(back.saturating_add(1));
         if let Some(row) = guess.map(|row| row as usize)
@@ -222,10 +236,7 @@ impl Rows {
     /// Rows are sealed on both sides of it separately, so that no block crosses the boundary and
     /// the maxima of blocks can answer queries for whole hours.
     pub(super) fn boundary(&self) -> Option<usize> {
-        let span = self.last.checked_sub(self.time(0))?;
-        let unit = [HOUR, DAY].into_iter().find(|unit| span <= unit / 4)?;
-        let boundary = self.last.checked_sub(self.last.rem_euclid(unit))?;
-        (boundary > self.time(0)).then(|| self.before(boundary))
+        boundary(self.first, self.last).map(|boundary| self.before(boundary))
     }
 
     /// Copies the timestamps of some rows.
@@ -321,6 +332,8 @@ mod tests {
 
     #[test]
     fn rows_of_two_hours_part_at_the_hour_and_sparse_ones_at_the_day() {
+        const HOUR: i64 = 3_600_000_000_000;
+        const DAY: i64 = 24 * HOUR;
         let boundary = |first: i64, step: i64| {
             let mut rows = Rows::new(1, 8);
             for row in 0..8 {

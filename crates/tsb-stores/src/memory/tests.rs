@@ -180,7 +180,7 @@ fn check(store: &MemoryStore, model: &NaiveModel) {
         end: Timestamp(low + (high - low) / 3 * 2 + 1),
     };
     model.check_raw(store, part);
-    for step_ns in [SECOND * 60, SECOND * 1000, 1 << 40] {
+    for step_ns in [SECOND * 60, SECOND * 1000, SECOND * 3600, 1 << 40, SECOND * 86_400] {
         for consolidation in model::CONSOLIDATIONS {
             let resample = Resample { step_ns, consolidation };
             if (high - low) / step_ns < 100_000 {
@@ -241,6 +241,37 @@ fn a_tick_of_a_fleet_is_sealed_and_read_back() {
     let stats = store.stats();
     assert!(stats.footprint.sealed_samples > 400_000, "{stats:?}");
     assert!(stats.footprint.sealed_bytes < stats.footprint.sealed_samples * 2);
+}
+
+/// Some hours of samples: their maxima come from spans, from blocks and from samples.
+#[test]
+fn maxima_of_hours_are_those_of_the_samples() {
+    for (shape, step) in [
+        (Shape::Ticks, 10 * SECOND),
+        (Shape::SomeMissing, 10 * SECOND),
+        (Shape::Jittered, 10 * SECOND),
+        (Shape::LateAndDuplicate, 10 * SECOND),
+        (Shape::Ticks, 120 * SECOND),
+    ] {
+        for retention_ns in [None, Some(5_000 * SECOND)] {
+            let options = MemoryOptions {
+                retention_ns,
+                ..MemoryOptions::default()
+            };
+            let store = store(options, 16, SERIES);
+            let mut model = NaiveModel::new(SERIES, retention_ns);
+            let phases = (0..8).map(|values| Phase {
+                first: 0,
+                len: SERIES,
+                ticks: 150,
+                shape,
+                step,
+                values,
+            });
+            play(&store, &mut model, &phases.collect::<Vec<_>>());
+            check(&store, &model);
+        }
+    }
 }
 
 #[test]

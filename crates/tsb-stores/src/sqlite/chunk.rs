@@ -10,7 +10,11 @@ use std::sync::Arc;
 
 use tsb_core::bytes::{BytesError, Fault, Reader, cut, varint};
 
-use crate::block::{Block, Columns, MAX_ROWS, Part, PartData, Receiver, Sealer, merge_overlaps};
+use super::maximum::LastMaximum;
+use super::summary::Interval;
+use crate::block::{
+    Block, Columns, Extreme, MAX_ROWS, Part, PartData, Receiver, Sealer, Steps, boundary, merge_overlaps, unit_end,
+};
 
 const VERSION: u8 = 1;
 /// Bytes of the checksum at the start.
@@ -20,26 +24,21 @@ const HEAD: usize = 4;
 const FOLLOWS: u8 = 1;
 /// Flag: the rows have the same spacing as those of the previous block.
 const SAME_STEP: u8 = 2;
-/// Flag: the maximum is that of the previous block.
-const SAME_MAXIMUM: u8 = 4;
-/// Flag: the maximum is an integer, stored as the difference to the last integer maximum.
-const WHOLE_MAXIMUM: u8 = 8;
 
 /// The values that the next directory entry is encoded against.
 #[derive(Clone, Copy, Debug, Default)]
 struct PreviousEntry {
     end: i64,
     step: i64,
-    maximum: f64,
-    whole: i64,
+    maximum: LastMaximum,
 }
 
 impl PreviousEntry {
-    fn follow(&mut self, start: i64, end: i64, rows: usize, maximum: f64) {
+    fn follow(&mut self, start: i64, end: i64, rows: usize) {
         if rows > 1 {
             self.step = end.wrapping_sub(start) / (rows as i64 - 1);
         }
-        (self.end, self.maximum) = (end, maximum);
+        self.end = end;
     }
 
     fn next_start(&self) -> i64 {
@@ -49,12 +48,6 @@ impl PreviousEntry {
     fn steady_end(&self, start: i64, rows: usize) -> i64 {
         start.wrapping_add(self.step.wrapping_mul(rows as i64 - 1))
     }
-}
-
-/// The value as an integer, if it is one, below 2^53, and not a negative zero.
-fn whole(value: f64) -> Option<i64> {
-    let whole = value as i64;
-    (whole.unsigned_abs() < 1 << 53 && (whole as f64).to_bits() == value.to_bits()).then_some(whole)
 }
 
 /// Encodes chunks.
@@ -74,6 +67,9 @@ struct OpenChunk {
     before: PreviousEntry,
     count: u64,
     samples: u64,
+    intervals: Vec<Interval>,
+    /// The end of the unit of time that the last interval lies in.
+    unit_end: Option<i64>,
 }
 
 /// An encoded chunk.
@@ -81,6 +77,8 @@ struct OpenChunk {
 pub(super) struct Packed<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) samples: u64,
+    /// Its maxima by hours or days: each sample is in one of them.
+    pub(super) intervals: &'a [Interval],
 }
 
 impl Packer {
@@ -106,6 +104,7 @@ impl Packer {
         Some(Packed {
             bytes: &self.out,
             samples: self.body.samples,
+            intervals: &self.body.intervals,
         })
     }
 }
@@ -114,6 +113,8 @@ impl OpenChunk {
     fn clear(&mut self) {
         self.directory.clear();
         self.blocks.clear();
+        self.intervals.clear();
+        self.unit_end = None;
         (self.before, self.count, self.samples) = (PreviousEntry::default(), 0, 0);
     }
 
@@ -131,15 +132,8 @@ impl OpenChunk {
         let (before, out) = (&mut self.before, &mut self.directory);
         let follows = start == before.next_start();
         let steady = end == before.steady_end(start, rows);
-        let same = maximum.to_bits() == before.maximum.to_bits();
-        let whole = whole(maximum);
         let flag = |flag: u8, is: bool| if is { flag } else { 0 };
-        out.push(
-            flag(FOLLOWS, follows)
-                | flag(SAME_STEP, steady)
-                | flag(SAME_MAXIMUM, same)
-                | flag(WHOLE_MAXIMUM, !same && whole.is_some()),
-        );
+        out.push(flag(FOLLOWS, follows) | flag(SAME_STEP, steady) | before.maximum.flags(maximum));
         out.push((rows - 1) as u8);
         if !follows {
             varint::put_signed(out, start.wrapping_sub(before.end));
@@ -148,15 +142,20 @@ impl OpenChunk {
             varint::put(out, end.wrapping_sub(start) as u64);
         }
         varint::put(out, len);
-        match whole {
-            _ if same => {}
-            Some(whole) => {
-                varint::put_signed(out, whole - before.whole);
-                before.whole = whole;
-            }
-            None => out.extend_from_slice(&maximum.to_bits().to_le_bytes()),
+        before.maximum.put(maximum, out);
+        before.follow(start, end, rows);
+    }
+
+    /// Adds samples to the last interval, or begins another one.
+    fn join(&mut self, start: i64, end: i64, maximum: f64) {
+        if self.unit_end.is_some_and(|unit_end| end <= unit_end)
+            && let Some(last) = self.intervals.last_mut()
+        {
+            (last.end, last.maximum) = (end, Extreme::Most.of_two(last.maximum, maximum));
+        } else {
+            self.unit_end = unit_end(start, end);
+            self.intervals.push(Interval { start, end, maximum });
         }
-        before.follow(start, end, rows, maximum);
     }
 }
 
@@ -167,12 +166,32 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
+    /// Adds a block of the memory store.
+    fn copy(&mut self, block: &Block, column: usize, maximum: f64) {
+        self.body.add(block, column, maximum);
+        self.body.join(block.start, block.end, maximum);
+    }
+
     fn seal(&mut self, times: &[i64], values: &[f64]) {
         for (times, values) in times.chunks(MAX_ROWS).zip(values.chunks(MAX_ROWS)) {
             self.sealer.times[..times.len()].copy_from_slice(times);
             self.sealer.columns[0][..values.len()].copy_from_slice(values);
             let (block, maxima) = self.sealer.seal(times.len(), 1);
             self.body.add(&block, 0, maxima[0]);
+            self.join(times, values);
+        }
+    }
+
+    /// Adds the samples of a block to the intervals, on both sides of a whole hour or day.
+    fn join(&mut self, times: &[i64], values: &[f64]) {
+        let boundary = boundary(times[0], times[times.len() - 1]);
+        let middle = boundary.map_or(0, |boundary| times.partition_point(|at| *at < boundary));
+        for rows in [0..middle, middle..times.len()] {
+            let piece = &times[rows.clone()];
+            if let (Some(first), Some(last)) = (piece.first(), piece.last()) {
+                let maximum = Extreme::Most.of_values(&values[rows]);
+                self.body.join(*first, *last, maximum);
+            }
         }
     }
 }
@@ -181,7 +200,7 @@ impl Receiver for Filler<'_> {
     fn single(&mut self, part: &Part, columns: &mut Columns) -> ControlFlow<()> {
         match &part.data {
             PartData::Sealed(block, column) if block.is_full(*column) && !part.maximum.is_nan() => {
-                self.body.add(block, *column, part.maximum);
+                self.copy(block, *column, part.maximum);
             }
             PartData::Sealed(block, column) => {
                 let (times, values) = block.read(*column, columns);
@@ -200,15 +219,17 @@ impl Receiver for Filler<'_> {
     }
 }
 
-/// Appends the blocks of a chunk that overlap `start..end`. An error says what is wrong with the
-/// chunk.
+/// Appends the blocks of a chunk that overlap `start..end`. If only the maximum per step is needed
+/// (`maxima`), blocks within one step are represented by their maximum. An error says what is
+/// wrong with the chunk.
 pub(super) fn take(
-    bytes: &Arc<[u8]>,
-    (start, end): (i64, i64),
+    bytes: &[u8],
+    range: (i64, i64),
     rank: u64,
+    maxima: Option<Steps>,
     into: &mut Vec<Part>,
 ) -> Result<(), &'static str> {
-    let mut rest = &bytes[..];
+    let mut rest = bytes;
     let sum = cut(&mut rest).ok_or("a chunk is cut off")?;
     if crc32fast::hash(rest) != u32::from_le_bytes(sum) {
         return Err("the checksum of a chunk is wrong");
@@ -216,32 +237,44 @@ pub(super) fn take(
     if rest.first() != Some(&VERSION) {
         return Err("a chunk has a version that this program does not know");
     }
-    take_blocks(bytes, &rest[1..], (start, end), rank, into).map_err(|_| "a chunk's directory is wrong")
+    take_blocks(&rest[1..], range, rank, maxima, into).map_err(|_| "a chunk's directory is wrong")
 }
 
+/// [`take`] from the directory and the blocks behind it.
 fn take_blocks(
-    bytes: &Arc<[u8]>,
     rest: &[u8],
     (start, end): (i64, i64),
     rank: u64,
+    mut maxima: Option<Steps>,
     into: &mut Vec<Part>,
 ) -> Result<(), BytesError> {
     let mut cursor = Reader::new(rest);
     let count = cursor.varint()?;
     let mut before = PreviousEntry::default();
     let (mut from, first) = (0u64, into.len());
+    let mut shared: Option<Arc<[u8]>> = None;
     for _ in 0..count {
         let entry = entry(&mut cursor, &mut before)?;
-        if entry.end >= start && entry.start < end {
+        let mut whole = |from: i64, to: i64| {
+            let inside = from >= start && to < end;
+            inside && maxima.as_mut().is_some_and(|steps| steps.same(from, to))
+        };
+        if entry.end < start || entry.start >= end {
+            // Not asked for.
+        } else if !entry.maximum.is_nan() && whole(entry.start, entry.end) {
+            if !join_maximum(&mut into[first..], &entry, whole) {
+                let part = Part::of_maximum(entry.start, entry.end, entry.maximum);
+                into.push(Part { rank, ..part });
+            }
+        } else {
             let from = u32::try_from(from).map_err(|_| cursor.error(Fault::TooLarge))?;
-            let place = (from, entry.len);
-            let block = Block::of_shared(bytes, place, (entry.start, entry.end), entry.rows);
+            // Only blocks that are decoded need a copy of the bytes.
+            let shared = shared.get_or_insert_with(|| Arc::from(rest));
+            let block = Block::of_shared(shared, (from, entry.len), (entry.start, entry.end), entry.rows);
             into.push(Part {
-                start: entry.start,
-                end: entry.end,
                 rank,
                 maximum: entry.maximum,
-                data: PartData::Sealed(block, 0),
+                ..Part::of_block(block, 0)
             });
         }
         from += u64::from(entry.len);
@@ -250,7 +283,7 @@ fn take_blocks(
     if cursor.rest().len() as u64 != from {
         return Err(cursor.error(Fault::Invalid));
     }
-    let data = (bytes.len() - cursor.rest().len()) as u32;
+    let data = (rest.len() - cursor.rest().len()) as u32;
     for part in &mut into[first..] {
         let PartData::Sealed(block, _) = &mut part.data else {
             continue;
@@ -261,6 +294,20 @@ fn take_blocks(
         }
     }
     Ok(())
+}
+
+/// Merges the maximum of a block into that of the part before, if both lie in one step.
+fn join_maximum(parts: &mut [Part], entry: &Entry, mut whole: impl FnMut(i64, i64) -> bool) -> bool {
+    let Some(last) = parts.last_mut() else { return false };
+    let PartData::Maximum(most) = &mut last.data else {
+        return false;
+    };
+    let is_same = entry.start > last.end && whole(last.start, entry.end);
+    if is_same {
+        last.end = entry.end;
+        *most = Extreme::Most.of_two(*most, entry.maximum);
+    }
+    is_same
 }
 
 /// An entry of the directory.
@@ -286,15 +333,8 @@ fn entry(cursor: &mut Reader<'_>, before: &mut PreviousEntry) -> Result<Entry, B
         before.steady_end(start, rows)
     };
     let len = cursor.varint_as()?;
-    let maximum = if flags & SAME_MAXIMUM != 0 {
-        before.maximum
-    } else if flags & WHOLE_MAXIMUM != 0 {
-        before.whole = before.whole.wrapping_add(cursor.signed()?);
-        before.whole as f64
-    } else {
-        cursor.f64()?
-    };
-    before.follow(start, end, rows, maximum);
+    let maximum = before.maximum.get(flags, cursor)?;
+    before.follow(start, end, rows);
     Ok(Entry {
         start,
         end,
@@ -324,7 +364,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<(usize, Samples), &'static str> {
         let (mut parts, mut samples) = (Vec::new(), Vec::new());
-        take(&Arc::from(bytes), (i64::MIN, i64::MAX), 3, &mut parts)?;
+        take(bytes, (i64::MIN, i64::MAX), 3, None, &mut parts)?;
         let mut columns = Columns::default();
         for part in &parts {
             let PartData::Sealed(block, column) = &part.data else {
@@ -375,7 +415,7 @@ mod tests {
             let sum = crc32fast::hash(&forged[HEAD..]).to_le_bytes();
             forged[..HEAD].copy_from_slice(&sum);
             let mut parts = Vec::new();
-            if take(&Arc::from(forged.as_slice()), (i64::MIN, i64::MAX), 0, &mut parts).is_ok() {
+            if take(&forged, (i64::MIN, i64::MAX), 0, None, &mut parts).is_ok() {
                 for part in &parts {
                     if let PartData::Sealed(block, column) = &part.data {
                         let (times, values) = block.read(*column, &mut columns);

@@ -1,5 +1,7 @@
 //! What is particular to files: locks, generations across openings, Mohawk's range rule.
 
+mod maxima;
+
 use tempfile::TempDir;
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 

@@ -7,11 +7,13 @@
 //! the log is deleted, again a little with each commit. A query merges chunks, aging generation
 //! and head.
 
+mod collect;
 mod commit;
 mod generations;
 mod next_head;
 mod read;
 mod replay;
+mod summaries;
 mod view;
 mod writer;
 
@@ -75,6 +77,8 @@ struct TickShared {
     older: RwLock<Vec<i64>>,
     /// Incremented when series have moved: an older snapshot of the file does not hold them.
     epoch: AtomicU64,
+    /// Whether the file has the table of summaries.
+    has_summaries: AtomicBool,
     /// The newest timestamp in the store.
     newest_of_all: AtomicI64,
     accepted: AtomicU64,

@@ -250,6 +250,12 @@ fn put_rare(moves: &[(u8, i64)], first: i64, (len, packed): (usize, usize), doma
     true
 }
 
+/// The value of a column of kind [`CONSTANT`].
+#[inline(always)]
+pub(super) fn constant(bytes: &[u8]) -> Option<i64> {
+    (bytes[0] & 15 == CONSTANT).then(|| varint::get_signed(bytes, &mut 1))
+}
+
 /// Working memory of the decoder.
 #[derive(Debug)]
 pub(super) struct IntegerDecoder {

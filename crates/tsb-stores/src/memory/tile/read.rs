@@ -1,8 +1,10 @@
 //! Collects a query's data from a tile under its lock: handles of sealed blocks, and copies of
 //! open samples. Decoding happens later, without the lock.
 
-use super::{GROUP, NOTE, Tile};
-use crate::block::{Block, Part, PartData, Steps};
+use std::ops::Range;
+
+use super::{GROUP, Index, NOTE, Tile};
+use crate::block::{Block, Part, PartData, Wanted};
 
 /// The memory of a tile.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,65 +30,49 @@ impl Tile {
         in_rows.max(loose)
     }
 
-    /// Appends the parts of a series in `start..end`. If only the maximum per step is needed
-    /// (`maxima`), a block within one step, without loose samples in its time, is represented by
-    /// its maximum.
+    /// Appends the parts of a series in `start..end`. If only the maximum per step is wanted,
+    /// blocks within one step, without loose samples in their time, are represented by their
+    /// maximum.
     pub(in crate::memory) fn take(
         &self,
         column: usize,
         (start, end): (i64, i64),
-        mut maxima: Option<Steps>,
+        wanted: Wanted,
         into: &mut Vec<Part>,
     ) {
-        if maxima.is_none() {
-            self.touch(column, (start, end));
-        }
+        let mut maxima = wanted.maxima();
         let mut whole = |from: i64, to: i64| {
             let inside = from >= start && to < end;
             inside && maxima.as_mut().is_some_and(|steps| steps.same(from, to))
         };
         let first = into.len();
         self.take_loose(column, (start, end), into);
-        let loose = into.len();
+        let loose = first..into.len();
         let index = &self.groups[column / GROUP].index;
-        let column_of_group = column % GROUP;
-        let is_disturbed = |block: &Block, into: &[Part]| {
-            let disturbs = |part: &Part| part.start <= block.end && part.end >= block.start;
-            into[first..loose].iter().any(disturbs)
+        let mut place = index.ended_before(start);
+        let blocks = BlockParts {
+            index,
+            column: column % GROUP,
+            end,
+            loose,
+            with_maxima: matches!(wanted, Wanted::Blocks),
         };
-        for (block, maximum) in index.overlapping(column_of_group, start, end) {
-            // A NaN maximum may mean that the column has no sample in the block.
-            let answers = !maximum.is_nan() && whole(block.start, block.end);
-            let data = if answers && !is_disturbed(block, into) {
-                if loose == first && joined(&mut into[first..], block, maximum, &mut whole) {
+        if blocks.loose.is_empty() && matches!(wanted, Wanted::Maxima(_)) {
+            for span in index.spans(column % GROUP, (start, end)) {
+                // A NaN maximum may mean that the column has no sample in the span.
+                if span.maximum.is_nan() || !whole(span.start, span.end) {
                     continue;
                 }
-                PartData::Maximum(maximum)
-            } else {
-                PartData::Sealed(block.clone(), column_of_group)
-            };
-            into.push(Part {
-                start: block.start,
-                end: block.end,
-                rank: 0,
-                maximum: f64::NAN,
-                data,
-            });
+                blocks.take(place..span.places.start, &mut whole, into);
+                into.push(Part::of_maximum(span.start, span.end, span.maximum));
+                place = span.places.end;
+            }
         }
+        blocks.take(place..usize::MAX, &mut whole, into);
         self.take_open(column, (start, end), into);
-        if loose > first {
+        if !blocks.loose.is_empty() {
             into[first..].sort_by_key(|part| part.start);
         }
-    }
-
-    /// Reads the start of all blocks, so that their cache misses overlap: cloning handles would
-    /// wait for one after the other.
-    fn touch(&self, column: usize, (start, end): (i64, i64)) {
-        let blocks = self.groups[column / GROUP]
-            .index
-            .overlapping(column % GROUP, start, end);
-        let touched = blocks.fold(0, |all, (block, _)| all | block.touch());
-        std::hint::black_box(touched);
     }
 
     fn take_loose(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Part>) {
@@ -109,7 +95,10 @@ impl Tile {
 
     fn take_open(&self, column: usize, (start, end): (i64, i64), into: &mut Vec<Part>) {
         let (from, to) = (self.rows.before(start), self.rows.before(end));
-        let (mut times, mut values) = (Vec::new(), Vec::new());
+        if from >= to {
+            return;
+        }
+        let (mut times, mut values) = (Vec::with_capacity(to - from), Vec::with_capacity(to - from));
         for row in from..to {
             if let Some(value) = self.rows.get(row, column) {
                 times.push(self.rows.time(row));
@@ -134,6 +123,52 @@ impl Tile {
             sealed_bytes: self.sealed_bytes + notes + loose_notes,
             sealed_samples: self.sealed_samples,
             head_bytes: self.rows.touched_bytes() + loose,
+        }
+    }
+}
+
+/// Makes parts of the blocks of one column.
+struct BlockParts<'a> {
+    index: &'a Index,
+    column: usize,
+    /// The end of the range asked for.
+    end: i64,
+    /// The parts of loose samples among those collected.
+    loose: Range<usize>,
+    /// Whether each part gets the maximum of its block.
+    with_maxima: bool,
+}
+
+impl BlockParts<'_> {
+    /// Appends the blocks at some places that start before the end: the maximum of a block that
+    /// is `whole`, unless a loose part lies in its time.
+    fn take(&self, places: Range<usize>, whole: &mut impl FnMut(i64, i64) -> bool, into: &mut Vec<Part>) {
+        // Read the start of the blocks to be decoded, so that their cache misses overlap: cloning
+        // handles would wait for one after the other.
+        let blocks = self.index.overlapping(places.clone(), self.end);
+        let touched = blocks.fold(0, |all, (_, block)| {
+            let is_read = !whole(block.start, block.end);
+            if is_read { all | block.touch() } else { all }
+        });
+        std::hint::black_box(touched);
+        let mut maxima = self.index.maxima(self.column);
+        for (place, block) in self.index.overlapping(places, self.end) {
+            let disturbs = |part: &Part| part.start <= block.end && part.end >= block.start;
+            let is_whole = whole(block.start, block.end);
+            let maximum = if is_whole || self.with_maxima {
+                maxima.at(place, block)
+            } else {
+                f64::NAN
+            };
+            // A NaN maximum may mean that the column has no sample in the block.
+            if !is_whole || maximum.is_nan() || into[self.loose.clone()].iter().any(disturbs) {
+                into.push(Part {
+                    maximum,
+                    ..Part::of_block(block.clone(), self.column)
+                });
+            } else if !self.loose.is_empty() || !joined(&mut into[self.loose.start..], block, maximum, whole) {
+                into.push(Part::of_maximum(block.start, block.end, maximum));
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use tsb_core::bytes::{Reader, varint};
 use super::view::{AgingGeneration, AgingStore, DroppingGeneration, Generation, View, key};
 use super::writer::{HeadState, Writer};
 use super::{TickShared, panicked};
+use crate::block::Wanted;
 use crate::error::Result;
 use crate::sqlite::file::on_disk;
 
@@ -85,18 +86,24 @@ impl Writer {
 
     fn move_one(&mut self, shared: &TickShared, aging: &mut AgingGeneration, number: u32) -> Result<()> {
         self.parts.clear();
-        aging.store.take(number, (i64::MIN, i64::MAX), &mut self.parts)?;
+        aging
+            .store
+            .take(number, (i64::MIN, i64::MAX), Wanted::Blocks, &mut self.parts)?;
         let prior = aging.prior.get(number as usize).copied().unwrap_or(i64::MIN);
         if self.parts.first().is_some_and(|part| part.start <= prior) {
             aging.shadowed += self.count_shadowed(shared, aging, number, prior)?;
         }
-        let Some(packed) = self.packer.pack(&self.parts) else {
+        let connection = self.connection.as_ref().ok_or(crate::Error::Closed)?;
+        let packed = self.packer.pack(&self.parts);
+        let intervals = packed.map_or(&[][..], |packed| packed.intervals);
+        let kept = self.kept.take(connection, aging.number, number, intervals);
+        shared.database.done("write", kept)?;
+        let Some(packed) = packed else {
             return Ok(());
         };
         aging.samples += packed.samples;
         aging.bytes += packed.bytes.len() as u64;
         let key = key(aging.number, number);
-        let connection = self.connection.as_ref().ok_or(crate::Error::Closed)?;
         let statement = connection.prepare_cached("INSERT INTO chunk VALUES (?1, ?2)");
         let run = statement.and_then(|mut statement| statement.execute(params![key, packed.bytes]));
         shared.database.done("write", run).map(drop)
@@ -113,10 +120,10 @@ impl Writer {
             .filter(|generation| generation.number < aging.number);
         for generation in before.filter(|generation| generation.overlaps(range)) {
             let connection = self.connection()?;
-            super::read::take_chunk(shared, connection, generation.number, number, range, &mut older)?;
+            super::collect::take_chunk(shared, connection, generation.number, number, range, &mut older)?;
         }
-        let older = super::read::times(&older, range);
-        let ours = super::read::times(&self.parts, range);
+        let older = super::collect::times(&older, range);
+        let ours = super::collect::times(&self.parts, range);
         Ok(ours.iter().filter(|at| older.binary_search(at).is_ok()).count() as u64)
     }
 
@@ -175,11 +182,11 @@ impl Writer {
         let from = dropping.next;
         dropping.next += DROPPED_AT_ONCE;
         let (number, next) = (dropping.number, dropping.next);
-        self.change(
-            shared,
-            "DELETE FROM chunk WHERE key >= ?1 AND key < ?2",
-            [number << 32 | from, number << 32 | next],
-        )?;
+        let keys = [number << 32 | from, number << 32 | next];
+        self.change(shared, "DELETE FROM chunk WHERE key >= ?1 AND key < ?2", keys)?;
+        if self.kept.has_table {
+            self.change(shared, "DELETE FROM summary WHERE key >= ?1 AND key < ?2", keys)?;
+        }
         let series = shared.keys.read().map_err(panicked)?.count();
         if next >= i64::from(series) {
             self.change(shared, "DELETE FROM generation WHERE number = ?1", [number])?;
@@ -224,6 +231,8 @@ impl Writer {
     pub(super) fn after_commit(&mut self, shared: &TickShared) -> Result<()> {
         if let Some(aging) = &self.aging {
             shared.epoch.fetch_add(1, Ordering::AcqRel);
+            // After the epoch: who knows of the table takes a snapshot that has it.
+            shared.has_summaries.store(self.kept.has_table, Ordering::Release);
             aging.store.release_below(aging.moved)?;
             if aging.moved >= aging.series && aging.deleted_until >= aging.end_seq {
                 self.end_aging(shared)?;

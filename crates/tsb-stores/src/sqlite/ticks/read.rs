@@ -1,21 +1,22 @@
-//! Queries: merge parts of the head, the aging generation and the chunks. Readers have
-//! connections of their own and do not wait for the writer.
+//! Queries: readers have connections of their own and do not wait for the writer.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use tsb_core::{SeriesId, Timestamp};
 
-use super::view::{View, key, rank};
+use super::collect::Asked;
+use super::view::View;
 use super::{TickShared, panicked};
-use crate::block::{Answer, Columns, Fold, Part, PartData};
+use crate::block::{Answer, Fold, Wanted};
 use crate::error::Result;
 use crate::locks::lock;
-use crate::sqlite::chunk;
 use crate::sqlite::file::{Database, PAGE_BYTES};
 use crate::store::{Footprint, Query, Stats, Visitor};
 
+/// Room for the parts of a series at first: two hours of blocks at one sample per second.
+const FIRST_PARTS: usize = 32;
 /// Number of idle connections that are kept.
 const KEPT: usize = 8;
 
@@ -56,25 +57,30 @@ impl Readers {
 }
 
 /// A snapshot of the file, taken when it is first needed.
-struct Snapshot<'a> {
+pub(super) struct Snapshot<'a> {
     shared: &'a TickShared,
     open: Option<(Connection, u64)>,
 }
 
+/// Runs a statement that is prepared once for a connection.
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
+}
+
 impl Snapshot<'_> {
     /// A connection whose snapshot holds everything that has moved so far.
-    fn fresh(&mut self) -> Result<&Connection> {
+    pub(super) fn fresh(&mut self) -> Result<&Connection> {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         let done = |result| self.shared.database.done("read", result);
         let opened = match self.open.take() {
             Some((connection, of)) if of == epoch => (connection, of),
             Some((connection, _)) => {
-                done(connection.execute_batch("COMMIT; BEGIN"))?;
+                done(run(&connection, "COMMIT").and_then(|()| run(&connection, "BEGIN")))?;
                 (connection, epoch)
             }
             None => {
                 let connection = self.shared.readers.take(&self.shared.database)?;
-                done(connection.execute_batch("BEGIN"))?;
+                done(run(&connection, "BEGIN"))?;
                 (connection, epoch)
             }
         };
@@ -84,7 +90,7 @@ impl Snapshot<'_> {
     /// Returns the connection. After a failure it is closed instead.
     fn end(mut self) -> Result<()> {
         if let Some((connection, _)) = self.open.take() {
-            self.shared.database.done("read", connection.execute_batch("COMMIT"))?;
+            self.shared.database.done("read", run(&connection, "COMMIT"))?;
             self.shared.readers.give(connection);
         }
         Ok(())
@@ -101,45 +107,20 @@ impl TickShared {
             shared: self,
             open: None,
         };
-        let (mut parts, mut answer) = (Vec::new(), Answer::default());
+        let (mut parts, mut answer) = (Vec::with_capacity(FIRST_PARTS), Answer::default());
+        let mut fold = query.resample.map(Fold::new);
         for (series, number) in query.series.iter().zip(numbers) {
-            self.collect(number, range, &mut snapshot, &mut parts)?;
-            let mut fold = query.resample.map(Fold::new);
+            let asked = Asked {
+                number,
+                range,
+                wanted: Wanted::of(fold.as_ref()),
+            };
+            self.collect(asked, &mut snapshot, &mut parts)?;
             if answer.visit(*series, &parts, range, fold.as_mut(), visit).is_break() {
                 break;
             }
         }
         snapshot.end()
-    }
-
-    /// Collects the parts of a series in a range, sorted by start.
-    fn collect(
-        &self,
-        number: u32,
-        range: (i64, i64),
-        snapshot: &mut Snapshot<'_>,
-        parts: &mut Vec<Part>,
-    ) -> Result<()> {
-        // Read memory first: whatever moves out of it meanwhile is in the snapshot taken
-        // afterwards.
-        let view = loop {
-            let view = self.view()?;
-            collect_memory(&view, number, range, parts)?;
-            // If the view has changed, the former head may have left memory before it was read:
-            // try again.
-            if Arc::ptr_eq(&view, &self.view()?) {
-                break view;
-            }
-        };
-        let from = parts.len();
-        for generation in view.generations.iter().filter(|generation| generation.overlaps(range)) {
-            let connection = snapshot.fresh()?;
-            take_chunk(self, connection, generation.number, number, range, parts)?;
-        }
-        if from > 0 || view.generations.len() > 1 {
-            parts.sort_by_key(|part| part.start);
-        }
-        Ok(())
     }
 
     /// The time before which samples have expired.
@@ -223,76 +204,4 @@ impl TickShared {
             ..Footprint::default()
         })
     }
-}
-
-fn collect_memory(view: &View, number: u32, range: (i64, i64), parts: &mut Vec<Part>) -> Result<()> {
-    parts.clear();
-    view.head.take(number, range, parts)?;
-    raise_ranks(parts, view.generations.last().map_or(1, |last| last.number + 1));
-    if let Some(aging) = &view.aging {
-        let from = parts.len();
-        aging.store.take(number, range, parts)?;
-        raise_ranks(&mut parts[from..], aging.number);
-    }
-    Ok(())
-}
-
-/// Adds the rank of a generation to its parts.
-fn raise_ranks(parts: &mut [Part], generation: i64) {
-    for part in parts {
-        part.rank += rank(generation);
-    }
-}
-
-/// Appends the blocks of one chunk that overlap a range; nothing if there is no such chunk.
-pub(super) fn take_chunk(
-    shared: &TickShared,
-    connection: &Connection,
-    generation: i64,
-    number: u32,
-    range: (i64, i64),
-    into: &mut Vec<Part>,
-) -> Result<()> {
-    let statement = connection.prepare_cached("SELECT data FROM chunk WHERE key = ?1");
-    let bytes = statement.and_then(|mut statement| {
-        let row = statement.query_row([key(generation, number)], |row| {
-            Ok(Arc::<[u8]>::from(row.get_ref(0)?.as_blob()?))
-        });
-        row.optional()
-    });
-    let Some(bytes) = shared.database.done("read", bytes)? else {
-        return Ok(());
-    };
-    chunk::take(&bytes, range, rank(generation), into).map_err(|what| {
-        shared.database.corrupt(&format!(
-            "{what} (chunk {}, series number {number} of generation {generation})",
-            key(generation, number)
-        ))
-    })
-}
-
-/// The timestamps of parts within a range, sorted.
-pub(super) fn times(parts: &[Part], (start, end): (i64, i64)) -> Vec<i64> {
-    let (mut all, mut columns) = (Vec::new(), Columns::default());
-    for part in parts {
-        match &part.data {
-            PartData::Sealed(block, column) => all.extend_from_slice(block.read(*column, &mut columns).0),
-            PartData::Open(times, _) => all.extend_from_slice(times),
-            PartData::Maximum(_) => {}
-        }
-    }
-    all.retain(|at| (start..end).contains(at));
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-/// Whether a part holds a sample of this time.
-pub(super) fn holds(parts: &[Part], at: i64) -> bool {
-    let mut columns = Columns::default();
-    parts.iter().any(|part| match &part.data {
-        PartData::Sealed(block, column) => block.holds(*column, at, &mut columns),
-        PartData::Open(times, _) => times.binary_search(&at).is_ok(),
-        PartData::Maximum(_) => false,
-    })
 }

@@ -54,6 +54,9 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<TickShared> {
     let wal = database.watch(&mut connection)?;
     let (keys, key_bytes) = read_keys(&database, &connection)?;
     let rows = read_generations(&database, &connection)?;
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'summary'";
+    let tables = connection.query_row(tables, [], |row| row.get::<_, i64>(0));
+    let has_summaries = database.done("read", tables)? > 0;
     let series = keys.len() as u32;
     let [whole @ .., head] = rows.as_slice() else {
         return Err(database.corrupt("it has no generation"));
@@ -90,6 +93,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<TickShared> {
     };
     let mut writer = Writer::new(connection, wal, first.first_seq, state);
     writer.key_bytes = key_bytes;
+    writer.kept.has_table = has_summaries;
     let max_series = options.max_series;
     let mut shared = TickShared {
         options,
@@ -99,6 +103,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<TickShared> {
         view: RwLock::new(Arc::new(view)),
         older: RwLock::new(older),
         epoch: AtomicU64::new(0),
+        has_summaries: AtomicBool::new(has_summaries),
         newest_of_all: AtomicI64::new(i64::MIN),
         accepted: AtomicU64::new(0),
         superseded: AtomicU64::new(0),

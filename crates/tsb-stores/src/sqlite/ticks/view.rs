@@ -50,6 +50,11 @@ pub(super) fn rank(number: i64) -> u64 {
     (number as u64) << 33
 }
 
+/// The generation of a part, by its rank.
+pub(super) fn generation_of(rank: u64) -> i64 {
+    (rank >> 33) as i64
+}
+
 /// The key of a series' chunk in a generation.
 pub(super) fn key(generation: i64, number: u32) -> i64 {
     generation << 32 | i64::from(number)

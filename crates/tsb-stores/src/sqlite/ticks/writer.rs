@@ -7,9 +7,10 @@ use tsb_core::time::MonotonicClock;
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 
 use super::next_head::NextHead;
+use super::summaries::KeptMaxima;
 use super::view::{AgingGeneration, DroppingGeneration, View};
 use super::{TickShared, panicked};
-use crate::block::Part;
+use crate::block::{Part, Wanted};
 use crate::error::{Error, Result};
 use crate::sqlite::chunk::Packer;
 use crate::sqlite::commits::Commits;
@@ -37,6 +38,7 @@ pub(super) struct Writer {
     pub(super) dropping: Option<DroppingGeneration>,
     pub(super) next_head: NextHead,
     pub(super) packer: Packer,
+    pub(super) kept: KeptMaxima,
     pub(super) parts: Vec<Part>,
     pub(super) wal: Wal,
     pub(super) commits: Commits,
@@ -95,6 +97,7 @@ impl Writer {
             dropping: None,
             next_head: NextHead::default(),
             packer: Packer::default(),
+            kept: KeptMaxima::default(),
             parts: Vec::new(),
             wal,
             commits: Commits::default(),
@@ -235,8 +238,9 @@ impl Writer {
 
     fn head_holds(&mut self, view: &View, id: SeriesId, at: Timestamp) -> Result<bool> {
         self.parts.clear();
-        view.head.take(id.0, (at.0, at.0.saturating_add(1)), &mut self.parts)?;
-        Ok(super::read::holds(&self.parts, at.0))
+        view.head
+            .take(id.0, (at.0, at.0.saturating_add(1)), Wanted::Samples, &mut self.parts)?;
+        Ok(super::collect::holds(&self.parts, at.0))
     }
 
     /// Whether a generation before the head has a sample of this series and time.
@@ -244,15 +248,15 @@ impl Writer {
         self.parts.clear();
         let range = (at, at.saturating_add(1));
         if let Some(aging) = &view.aging {
-            aging.store.take(number, range, &mut self.parts)?;
+            aging.store.take(number, range, Wanted::Samples, &mut self.parts)?;
         }
         let Some(connection) = &self.connection else {
             return Err(Error::Closed);
         };
         for generation in view.generations.iter().filter(|generation| generation.overlaps(range)) {
-            super::read::take_chunk(shared, connection, generation.number, number, range, &mut self.parts)?;
+            super::collect::take_chunk(shared, connection, generation.number, number, range, &mut self.parts)?;
         }
-        Ok(super::read::holds(&self.parts, at))
+        Ok(super::collect::holds(&self.parts, at))
     }
 
     pub(super) fn flush(&mut self, shared: &TickShared, level: Durability) -> Result<()> {
