@@ -28,6 +28,7 @@ mod phases;
 mod preload;
 mod projection;
 mod queries;
+mod read_back;
 mod recorded;
 mod rejects;
 mod remote;

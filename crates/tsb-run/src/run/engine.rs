@@ -4,30 +4,27 @@
 //! store does not return from a call, that thread is abandoned, and [`RunState`] provides what is
 //! known without it.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use tsb_core::Timestamp;
-use tsb_core::emit::ExceptionKind;
 use tsb_core::report::Run;
 use tsb_stores::{AsyncStore, Scope as FlushScope, Store};
 
 use super::assemble::{Parts, assemble, ledger_inputs};
 use super::cost::{ReportedCpu, Span};
-use super::guarded_store::{GuardedStore, caught, poisoned};
+use super::guarded_store::{GuardedStore, caught};
 use super::loss_window::LossWindow;
 use super::monitor::{Monitor, MonitorInputs, Observed};
 use super::path::{Pass, PassResult, accepted};
-use super::preload::{self, history};
 use super::queries::{self, AskedStream, JudgedStream, QueryStreams};
+use super::read_back::{cannot, note, read_back};
 use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
 use super::store_timeouts::{WaitOutcome, Waiting};
-use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, phase_faults, projection};
-use crate::audit::{Audit, Scope};
+use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, phase_faults, preload, projection};
 use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
 use crate::error::Error;
@@ -36,7 +33,6 @@ use crate::observer::{Phase, RunInfo};
 use crate::place::{Place, RunFile};
 use crate::plan::Plan;
 use crate::spec::OpenedStore;
-use crate::units;
 
 /// Stack size of the run's thread, in bytes: the size that the first thread of a process usually
 /// has.
@@ -232,16 +228,7 @@ fn run_behind(
     let started = prepare(plan, (&guarded, is_direct), controls, state)?;
     let context = &started.context;
     controls.observer.begin(&run_info(context, store));
-    let ceiling = if plan.calibrate {
-        controls.enter(Phase::Calibrating);
-        controls.note("calibrating against a store that forgets");
-        ceiling::measure(context, controls)?
-    } else {
-        None
-    };
-    if let Some(ceiling) = ceiling {
-        let _ = state.ceiling.set(ceiling);
-    }
+    let ceiling = calibrate(context, controls, state)?;
     asked::check(context, ceiling)?;
     if let Some(preloaded) = preload::fill(context, raw, &**store, controls, (&state.totals.calls, &state.rejects))? {
         let _ = state.preloaded.set(preloaded);
@@ -293,6 +280,20 @@ fn run_behind(
         run,
         driven: Arc::clone(&performed.driven),
     })
+}
+
+/// Measures the generator's ceiling, if the plan asks for it.
+fn calibrate(context: &RunContext, controls: &Controls, state: &RunState) -> Result<Option<f64>, Error> {
+    if !context.plan.calibrate {
+        return Ok(None);
+    }
+    controls.enter(Phase::Calibrating);
+    controls.note("calibrating against a store that forgets");
+    let ceiling = ceiling::measure(context, controls)?;
+    if let Some(ceiling) = ceiling {
+        let _ = state.ceiling.set(ceiling);
+    }
+    Ok(ceiling)
 }
 
 /// Prepares the workload, marks the place, and defines the series in the store.
@@ -361,10 +362,9 @@ fn perform(
         (start_ns, base),
         live,
     );
-    let written = queries.as_ref().and_then(QueryStreams::written);
     let pass = Pass {
         window: window.as_ref(),
-        written,
+        written: queries.as_ref().and_then(QueryStreams::written),
         ..pass(started, opened, controls, state, (start_ns, base))
     };
     let monitor = state.monitor.get_or_init(|| {
@@ -401,8 +401,7 @@ fn perform(
     if let Some(follower) = &mut follower {
         follower.end();
     }
-    let queries_ns = (!asked.is_empty()).then(|| asked.iter().map(AskedStream::cpu_ns).sum());
-    let reported = ReportedCpu::of(&driven, &observed, window.as_deref(), queries_ns);
+    let reported = ReportedCpu::of(&driven, &observed, window.as_deref(), asked_cpu_ns(&asked));
     let (spent, stats) = span.end(&**store, reported);
     let mut performed = Performed {
         preloaded: state.preloaded.get().copied(),
@@ -421,6 +420,11 @@ fn perform(
     };
     performed.queries = judged(context, base, &**store, &performed, asked);
     state.unless_left(|| performed)
+}
+
+/// CPU time of the threads that asked; absent if none did.
+fn asked_cpu_ns(asked: &[AskedStream]) -> Option<u64> {
+    (!asked.is_empty()).then(|| asked.iter().map(AskedStream::cpu_ns).sum())
 }
 
 /// The pass of the run, without a window and without queries.
@@ -525,105 +529,5 @@ fn drive(
             .transpose()
             .map_err(|panic| Error::internal("cannot ask").because_of(crate::error::panic_message(&*panic)));
         Ok((driven?, observed.unwrap_or_default(), asked?.unwrap_or_default()))
-    })
-}
-
-fn cannot(verb: &str, store: &Arc<dyn Store>, error: &tsb_stores::Error) -> String {
-    format!("cannot {verb} {store}: {}", crate::error::chain(error))
-}
-
-/// Stores the reason of a failed call. A server that does not answer says nothing about what it
-/// holds, so that is `undone` and not a failure of the store.
-fn note(error: &tsb_stores::Error, words: String, undone: &mut Option<String>, failure: &mut Option<String>) {
-    let place = if error.is_silence() { undone } else { failure };
-    *place = Some(words);
-}
-
-/// Audits the store. If it cannot be read, the result says why.
-fn read_back(
-    context: &RunContext,
-    store: &Arc<dyn Store>,
-    base: Timestamp,
-    performed: &Performed,
-    controls: &Controls,
-) -> ReadBack {
-    let cpu_ns = AtomicU64::new(0);
-    let audited = audit(context, store, base, performed, &cpu_ns, controls);
-    let mut read = ReadBack {
-        cpu_ns: Some(cpu_ns.load(Ordering::Relaxed)),
-        ..ReadBack::default()
-    };
-    match audited {
-        Ok(audit) => read.audit = Some(audit),
-        Err(error) => {
-            let words = cannot("read back", store, &error);
-            note(&error, words, &mut read.unread, &mut read.failure);
-        }
-    }
-    read
-}
-
-fn audit(
-    context: &RunContext,
-    store: &Arc<dyn Store>,
-    base: Timestamp,
-    performed: &Performed,
-    cpu_ns: &AtomicU64,
-    controls: &Controls,
-) -> tsb_stores::Result<Audit> {
-    let series = context.workload.catalog().len() as u64;
-    controls.note(&format!("reading back {} series", units::count(series)));
-    let history = history(&context.plan, &context.workload, base).unwrap_or_default();
-    let (rejected, _) = performed.rejects.named();
-    let of_kinds = |wanted: &[ExceptionKind]| -> Vec<(u32, Range<u64>)> {
-        let exceptions = performed.driven.exceptions.iter();
-        let chosen = exceptions.filter(|(_, _, kind)| wanted.contains(kind));
-        chosen.map(|(group, ticks, _)| (*group, ticks.clone())).collect()
-    };
-    let (unsent, unanswered) = (of_kinds(&[ExceptionKind::Shed]), of_kinds(&[ExceptionKind::Unknown]));
-    let in_doubt = of_kinds(&[ExceptionKind::Unknown, ExceptionKind::Lost]);
-    let scope = Scope {
-        cpu_ns,
-        store: &**store,
-        workload: &context.workload,
-        base,
-        history: &history,
-        since: context.since(base),
-        ticks: &performed.driven.issued,
-        rejected: &rejected,
-        unsent: &unsent,
-        unanswered: if context.plan.transport.is_wire() {
-            &[]
-        } else {
-            &unanswered
-        },
-        is_cut_off: false,
-        in_doubt: &in_doubt,
-        unnamed: ledger_inputs(context, performed, None).unnamed(),
-        heard: &performed.observed.heard,
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-    };
-    let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let clock = &context.clock;
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            let mut shown = clock.now();
-            while !is_over.load(Ordering::Acquire) {
-                clock.wait_until(clock.now() + 20_000_000);
-                controls.enter(Phase::ReadingBack(done.load(Ordering::Relaxed), series));
-                if clock.now() - shown >= 1_000_000_000 {
-                    shown = clock.now();
-                    controls.progress(&format!(
-                        "  {} of {} series read back",
-                        units::count(done.load(Ordering::Relaxed)),
-                        units::count(series)
-                    ));
-                }
-            }
-        });
-        // The progress thread waits for `is_over`, so a panic of the audit must not skip it.
-        let audited = caught("the audit", || scope.run(&done));
-        is_over.store(true, Ordering::Release);
-        audited.unwrap_or_else(|said| Err(poisoned(&said)))
     })
 }

@@ -5,7 +5,7 @@ use tsb_core::workload::Workload;
 use tsb_stores::{Capabilities, Consolidation, Exactness};
 
 use crate::error::Error;
-use crate::plan::{Plan, QueryShape};
+use crate::plan::{Plan, QueryShape, QueryStream};
 
 /// Refuses streams of queries where nobody could say what the right answer is.
 pub(in crate::run) fn check(
@@ -22,12 +22,30 @@ pub(in crate::run) fn check(
     if plan.queries.is_empty() {
         return Ok(());
     }
-    let refused = |why: &str, hint: &str| {
-        Err(Error::plan(format!("cannot query {store} while it is written"))
-            .because_of(why)
-            .hint(hint))
+    let refused = |(why, hint): (String, &str)| {
+        let failure = Error::plan(format!("cannot query {store} while it is written"));
+        Err(failure.because_of(why).hint(hint))
     };
-    let without = "leave out --queries";
+    check_way(plan, is_direct)
+        .and_then(|()| check_store(capabilities))
+        .and_then(|()| check_fleet(workload, capabilities))
+        .and_then(|()| {
+            plan.queries
+                .iter()
+                .try_for_each(|stream| check_stream(stream, workload, capabilities))
+        })
+        .or_else(refused)
+}
+
+/// A reason, and a hint.
+type Refusal = (String, &'static str);
+
+fn refused(why: impl Into<String>, hint: &'static str) -> Result<(), Refusal> {
+    Err((why.into(), hint))
+}
+
+/// Whether it is known what the store has at a time, by the way on which samples reach it.
+fn check_way(plan: &Plan, is_direct: bool) -> Result<(), Refusal> {
     if plan.append {
         return refused(
             "it holds samples of earlier runs, and what they are is not known",
@@ -40,6 +58,19 @@ pub(in crate::run) fn check(
             "give --transport tcp, which writes in order",
         );
     }
+    if plan.transport.is_wire() && plan.transport.carrier() == Carrier::Datagrams {
+        let why = format!(
+            "datagrams over {} may be lost or overtake each other, and what reached the store is known only afterwards",
+            plan.transport.name()
+        );
+        return refused(why, "give --transport inproc, tcp, unix or http");
+    }
+    Ok(())
+}
+
+/// Whether the store gives back each sample as it was accepted, at once.
+fn check_store(capabilities: &Capabilities) -> Result<(), Refusal> {
+    let without = "leave out --queries";
     if !capabilities.query || capabilities.exactness == Exactness::Nothing {
         return refused("it cannot return samples", without);
     }
@@ -60,15 +91,13 @@ pub(in crate::run) fn check(
             "what it accepted may stay invisible for {} ms, so an answer without it is not wrong",
             capabilities.visibility_delay_ms
         );
-        return refused(&why, without);
+        return refused(why, without);
     }
-    if plan.transport.is_wire() && plan.transport.carrier() == Carrier::Datagrams {
-        let why = format!(
-            "datagrams over {} may be lost or overtake each other, and what reached the store is known only afterwards",
-            plan.transport.name()
-        );
-        return refused(&why, "give --transport inproc, tcp, unix or http");
-    }
+    Ok(())
+}
+
+/// Whether it is known which samples of the fleet must be there.
+fn check_fleet(workload: &Workload, capabilities: &Capabilities) -> Result<(), Refusal> {
     let is_disordered = workload.late_ticks_max() > 0 || capabilities.retention_ns.is_some();
     if workload.tick_times().is_some() && is_disordered {
         return refused(
@@ -76,28 +105,31 @@ pub(in crate::run) fn check(
             "leave out --late, --out-of-order and the retention, or replay the recording on a grid",
         );
     }
-    for stream in &plan.queries {
-        let shape = stream.kind.shape();
-        if let QueryShape::Steps { by, .. } = shape {
-            if !capabilities.resample {
-                let why = format!("{} asks for steps, and the store cannot consolidate", stream.name);
-                return refused(&why, "ask for range or last");
-            }
-            let is_sum = matches!(by, Consolidation::Average | Consolidation::Sum);
-            if is_sum && capabilities.exactness != Exactness::Exact {
-                let why = format!("{} asks for sums, and the store rounds what is added", stream.name);
-                return refused(&why, "ask with by=max, min, count, first or last");
-            }
+    Ok(())
+}
+
+/// Whether the store and the fleet have what a stream asks for.
+fn check_stream(stream: &QueryStream, workload: &Workload, capabilities: &Capabilities) -> Result<(), Refusal> {
+    let shape = stream.kind.shape();
+    if let QueryShape::Steps { by, .. } = shape {
+        if !capabilities.resample {
+            let why = format!("{} asks for steps, and the store cannot consolidate", stream.name);
+            return refused(why, "ask for range or last");
         }
-        if shape.series() as usize > workload.catalog().len() {
-            let why = format!(
-                "{} asks for {} series at once, and the fleet has {}",
-                stream.name,
-                shape.series(),
-                workload.catalog().len()
-            );
-            return refused(&why, "give more --series, or the query fewer: q2(series=1)");
+        let is_sum = matches!(by, Consolidation::Average | Consolidation::Sum);
+        if is_sum && capabilities.exactness != Exactness::Exact {
+            let why = format!("{} asks for sums, and the store rounds what is added", stream.name);
+            return refused(why, "ask with by=max, min, count, first or last");
         }
+    }
+    if shape.series() as usize > workload.catalog().len() {
+        let why = format!(
+            "{} asks for {} series at once, and the fleet has {}",
+            stream.name,
+            shape.series(),
+            workload.catalog().len()
+        );
+        return refused(why, "give more --series, or the query fewer: q2(series=1)");
     }
     Ok(())
 }
@@ -107,7 +139,7 @@ mod tests {
     use tsb_core::Durability;
 
     use super::*;
-    use crate::plan::{QueryStream, Transport};
+    use crate::plan::Transport;
 
     fn refusal(queries: &str, transport: Transport, change: impl FnOnce(&mut Capabilities)) -> String {
         let mut plan = Plan {

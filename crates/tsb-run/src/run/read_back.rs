@@ -1,0 +1,125 @@
+//! Reads everything back after a run, and audits it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tsb_core::Timestamp;
+use tsb_core::emit::ExceptionKind;
+use tsb_stores::Store;
+
+use super::assemble::ledger_inputs;
+use super::guarded_store::{caught, poisoned};
+use super::preload::history;
+use super::results::{Performed, ReadBack};
+use super::run_context::RunContext;
+use crate::audit::{Audit, Scope};
+use crate::controls::Controls;
+use crate::observer::Phase;
+use crate::units;
+
+/// Audits the store. If it cannot be read, the result says why.
+pub(super) fn read_back(
+    context: &RunContext,
+    store: &Arc<dyn Store>,
+    base: Timestamp,
+    performed: &Performed,
+    controls: &Controls,
+) -> ReadBack {
+    let cpu_ns = AtomicU64::new(0);
+    let audited = audit(context, store, base, performed, &cpu_ns, controls);
+    let mut read = ReadBack {
+        cpu_ns: Some(cpu_ns.load(Ordering::Relaxed)),
+        ..ReadBack::default()
+    };
+    match audited {
+        Ok(audit) => read.audit = Some(audit),
+        Err(error) => {
+            let words = cannot("read back", store, &error);
+            note(&error, words, &mut read.unread, &mut read.failure);
+        }
+    }
+    read
+}
+
+fn audit(
+    context: &RunContext,
+    store: &Arc<dyn Store>,
+    base: Timestamp,
+    performed: &Performed,
+    cpu_ns: &AtomicU64,
+    controls: &Controls,
+) -> tsb_stores::Result<Audit> {
+    let series = context.workload.catalog().len() as u64;
+    controls.note(&format!("reading back {} series", units::count(series)));
+    let history = history(&context.plan, &context.workload, base).unwrap_or_default();
+    let (rejected, _) = performed.rejects.named();
+    let of_kinds = |wanted: &[ExceptionKind]| -> Vec<(u32, Range<u64>)> {
+        let exceptions = performed.driven.exceptions.iter();
+        let chosen = exceptions.filter(|(_, _, kind)| wanted.contains(kind));
+        chosen.map(|(group, ticks, _)| (*group, ticks.clone())).collect()
+    };
+    let (unsent, unanswered) = (of_kinds(&[ExceptionKind::Shed]), of_kinds(&[ExceptionKind::Unknown]));
+    let in_doubt = of_kinds(&[ExceptionKind::Unknown, ExceptionKind::Lost]);
+    let scope = Scope {
+        cpu_ns,
+        store: &**store,
+        workload: &context.workload,
+        base,
+        history: &history,
+        since: context.since(base),
+        ticks: &performed.driven.issued,
+        rejected: &rejected,
+        unsent: &unsent,
+        unanswered: if context.plan.transport.is_wire() {
+            &[]
+        } else {
+            &unanswered
+        },
+        is_cut_off: false,
+        in_doubt: &in_doubt,
+        unnamed: ledger_inputs(context, performed, None).unnamed(),
+        heard: &performed.observed.heard,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let clock = &context.clock;
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut shown = clock.now();
+            while !is_over.load(Ordering::Acquire) {
+                clock.wait_until(clock.now() + 20_000_000);
+                controls.enter(Phase::ReadingBack(done.load(Ordering::Relaxed), series));
+                if clock.now() - shown >= 1_000_000_000 {
+                    shown = clock.now();
+                    controls.progress(&format!(
+                        "  {} of {} series read back",
+                        units::count(done.load(Ordering::Relaxed)),
+                        units::count(series)
+                    ));
+                }
+            }
+        });
+        // The progress thread waits for `is_over`, so a panic of the audit must not skip it.
+        let audited = caught("the audit", || scope.run(&done));
+        is_over.store(true, Ordering::Release);
+        audited.unwrap_or_else(|said| Err(poisoned(&said)))
+    })
+}
+
+/// Words for a call that failed.
+pub(super) fn cannot(verb: &str, store: &Arc<dyn Store>, error: &tsb_stores::Error) -> String {
+    format!("cannot {verb} {store}: {}", crate::error::chain(error))
+}
+
+/// Stores the reason of a failed call. A server that does not answer says nothing about what it
+/// holds, so that is `undone` and not a failure of the store.
+pub(super) fn note(
+    error: &tsb_stores::Error,
+    words: String,
+    undone: &mut Option<String>,
+    failure: &mut Option<String>,
+) {
+    let place = if error.is_silence() { undone } else { failure };
+    *place = Some(words);
+}
