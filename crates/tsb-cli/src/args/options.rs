@@ -240,39 +240,38 @@ pub struct RunOptions {
     /// From 1 to 1024. Use more than one if a single thread cannot reach the rate.
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
     pub workers: Option<u64>,
-    /// Most writes to a server that may be in flight at a time [default: 64]
+    /// Largest number of writes in flight to a server [default: 64]
     ///
-    /// For the clients etcd: and mongo: in this process; over all workers, and at least one for each
-    /// of them. From 1 to 1048576. An operation that is due while this many wait for their answers
-    /// waits too, and shows as lag. Rate times answer time is the number in flight: at 1,000
-    /// operations/s, 64 are enough while answers take up to 64 ms. --rate max keeps this many in
-    /// flight at all times.
+    /// For the clients etcd: and mongo: over --transport inproc. The limit is for all workers
+    /// together, and at least one per worker; from 1 to 1048576. An operation that is due while the
+    /// limit is reached waits, which shows as lag. At 1,000 operations per second, 64 are enough
+    /// while answers take up to 64 ms. --rate max always keeps this many in flight.
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
     pub in_flight: Option<u64>,
 
     /// Write this much history before the clock starts, such as 1d [default: none]
     ///
-    /// In whole seconds of the fleet's time, up to the first timestamp of the run, in this process,
-    /// as fast as the store takes it. The ledger counts it and it is read back; rates, times and CPU
-    /// leave it out. For --queries that ask for an hour or a day.
+    /// Whole seconds of fleet time, up to the first timestamp of the run, written in this process as
+    /// fast as the store accepts them. The ledger counts them and they are read back, but rates,
+    /// times and CPU leave them out. Queries that ask for an hour or a day need them.
     #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Queries")]
     pub preload: Option<String>,
     /// Query the store while it is written, such as 'q1@10/s,q2@1/s,last@100/s'
     ///
-    /// Streams of KIND@RATE, separated by commas; each asks on a schedule of its own, and each
-    /// answer is checked. `last`: the newest sample of a series. `q1`: the maximum of each minute of
-    /// an hour of one series. `q2`: the maximum of each hour of a day of seven series. `range`: the
-    /// raw samples of five minutes of one series. `downsample`: the average of each minute of an hour
-    /// of one series. `single-groupby`: q1 of eight series. `double-groupby`: the average of each
-    /// hour of 12 hours of ten series. `lastpoint`: the newest samples of ten series. Parameters
-    /// differ from these with `q1(series=3,span=2h,step=30s,by=min)`, and a stream is called otherwise
-    /// with NAME=KIND@RATE. A rate is `10/s`, `30/m`, `2/h`, or `max` for a closed loop. Without it,
-    /// nothing is queried before the run is over.
+    /// Streams KIND@RATE, separated by commas. Each stream has its own schedule, and every answer is
+    /// checked. `last`: the newest sample of a series. `q1`: the maximum of each minute of an hour of
+    /// one series. `q2`: the maximum of each hour of a day of seven series. `range`: the raw samples
+    /// of five minutes of one series. `downsample`: the average of each minute of an hour of one
+    /// series. `single-groupby`: q1 of eight series. `double-groupby`: the average of each hour of 12
+    /// hours of ten series. `lastpoint`: the newest samples of ten series. Parameters change these
+    /// values, as in `q1(series=3,span=2h,step=30s,by=min)`; NAME=KIND@RATE names a stream. A rate is
+    /// `10/s`, `30/m`, `2/h`, or `max` for a closed loop. Without it, the store is not queried during
+    /// the run.
     #[arg(long, value_name = "STREAMS", help_heading = "Queries")]
     pub queries: Option<String>,
     /// Threads of each stream of --queries [default: 1]
     ///
-    /// From 1 to 64; they take turns. More where one query takes longer than the time to the next.
+    /// From 1 to 64. Use more if one query takes longer than the time between two queries.
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Queries")]
     pub query_workers: Option<u64>,
 

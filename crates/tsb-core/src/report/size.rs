@@ -44,7 +44,7 @@ pub struct Cost {
     /// The whole process in the same time, by the process CPU clock: a check on the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_cpu_ns_per_sample: Option<f64>,
-    /// Reading everything back after the run.
+    /// Reading everything back after the run, per sample of the run and of its history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_cpu_ns_per_sample: Option<f64>,
     /// Everything the store occupied at the end, per sample verified as stored (per accepted

@@ -13,7 +13,7 @@ use tsb_core::report::{
 };
 use tsb_stores::{Exactness, Stats, Store};
 
-use super::cost::{CpuByPart, bytes_of_each, unexplained};
+use super::cost::{audit_of_each, bytes_of_each, unexplained};
 use super::earlier;
 use super::judge;
 use super::ledger::{LedgerInputs, done_means};
@@ -211,11 +211,11 @@ fn rate(parts: &Parts<'_>) -> Rate {
 fn cost(parts: &Parts<'_>) -> Cost {
     let (performed, driven) = (parts.performed, &parts.performed.driven);
     let verified = parts.audit().map(|audit| audit.tally.verified);
-    let spent = performed.spent.map(|spent| CpuByPart {
-        audit_ns: parts.read.cpu_ns,
-        ..spent
-    });
+    let spent = performed.spent;
     let mut cost = spent.map_or_else(Cost::default, |spent| spent.of_each(performed.accepted));
+    let history = performed.preloaded.map_or(0, |preloaded| preloaded.accepted());
+    let audit_ns = parts.read.cpu_ns;
+    cost.audit_cpu_ns_per_sample = audit_ns.and_then(|ns| audit_of_each(ns, performed.accepted, history));
     if let Some(stats) = performed.stats.as_ref().filter(|_| parts.context.held.get().is_none()) {
         bytes_of_each(&mut cost, stats, verified.unwrap_or(performed.accepted));
     }

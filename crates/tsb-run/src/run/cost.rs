@@ -46,8 +46,6 @@ pub(super) struct CpuByPart {
     pub watching_ns: u64,
     /// CPU time of the whole process in the same span.
     pub process_ns: u64,
-    /// Reading back, which comes after that span.
-    pub audit_ns: Option<u64>,
 }
 
 impl CpuByPart {
@@ -84,7 +82,6 @@ impl CpuByPart {
         cost.watching_cpu_ns_per_sample = Some(each(self.watching_ns));
         cost.parts_cpu_ns_per_sample = Some(each(self.parts_ns()));
         cost.process_cpu_ns_per_sample = Some(each(self.process_ns));
-        cost.audit_cpu_ns_per_sample = self.audit_ns.map(each);
         METHOD.clone_into(&mut cost.method);
         cost
     }
@@ -220,6 +217,13 @@ pub(super) fn unexplained(cost: &Cost) -> Option<String> {
     })
 }
 
+/// The CPU time of reading back, `cpu_ns`, per sample: history is read back as well as the samples
+/// of the run.
+pub(super) fn audit_of_each(cpu_ns: u64, accepted: u64, history: u64) -> Option<f64> {
+    let samples = accepted + history;
+    (samples > 0).then(|| cpu_ns as f64 / samples as f64)
+}
+
 /// Fills in bytes per stored sample: `stored` is the number verified if the store was read back,
 /// else the number accepted.
 pub(super) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
@@ -249,12 +253,11 @@ mod tests {
             queries_ns: Some(30),
             watching_ns: 40,
             process_ns: 18_930,
-            audit_ns: Some(9_999),
         }
     }
 
     #[test]
-    fn parts_add_up_and_the_audit_is_apart() {
+    fn parts_add_up_and_reading_back_is_divided_by_all_that_is_read() {
         let spent = spent();
         assert_eq!(
             spent.parts_ns(),
@@ -275,7 +278,8 @@ mod tests {
         let sum: f64 = parts.iter().flatten().sum();
         assert!((sum - cost.parts_cpu_ns_per_sample.unwrap()).abs() < 1e-9);
         assert_eq!(cost.process_cpu_ns_per_sample, Some(18.93));
-        assert_eq!(cost.audit_cpu_ns_per_sample, Some(9.999));
+        assert_eq!(audit_of_each(9_000, 1_000, 8_000), Some(1.0));
+        assert_eq!(audit_of_each(9_000, 0, 0), None);
     }
 
     #[test]

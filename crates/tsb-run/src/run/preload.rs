@@ -51,6 +51,11 @@ pub(super) struct Preloaded {
 }
 
 impl Preloaded {
+    /// Samples that the store accepted.
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
     /// For the report.
     pub(super) fn report(&self) -> PreloadReport {
         let mut report = PreloadReport::default();
