@@ -244,7 +244,7 @@ fn the_result_names_the_place_and_how_to_remove_it() {
 }
 
 #[test]
-fn what_keeps_nothing_cannot_be_appended_to() {
+fn a_store_that_keeps_nothing_cannot_be_appended_to() {
     let output = program::tsb(&["run", "--append", "--store", "memory:"])
         .output()
         .unwrap();

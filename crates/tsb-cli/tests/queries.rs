@@ -107,7 +107,7 @@ fn a_store_is_verified_later_with_its_history() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
+fn unanswerable_queries_are_refused_before_anything_is_sent() {
     for (arguments, words) in [
         (
             &["--queries", "last@1/s", "--transport", "udp"][..],

@@ -274,7 +274,7 @@ const REFUSED: [(&[&str], &[&str]); 10] = [
 ];
 
 #[test]
-fn what_does_not_fit_a_scenario_is_refused_with_the_nearest_name() {
+fn unknown_keys_of_a_scenario_are_refused_with_the_nearest_name() {
     let peak = scenario("morning-peak.toml");
     for (arguments, words) in REFUSED {
         let output = tsb(&[&["run", "--plan", &peak], arguments].concat());

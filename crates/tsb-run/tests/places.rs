@@ -295,7 +295,7 @@ fn a_dropped_round_is_removed_and_a_kept_one_stays() {
 }
 
 #[test]
-fn what_is_lost_of_an_appended_run_is_found() {
+fn samples_lost_of_an_appended_run_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let spec = |options: &str| -> Spec {
         let text = format!("throttle+sqlite:{}/x.db?{options}", folder.path().display());

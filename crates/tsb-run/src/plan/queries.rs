@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_stream_is_said() {
+    fn errors_of_a_stream_name_what_is_wrong() {
         for (text, words) in [
             ("q1", "no rate; try q1@10/s"),
             ("q3@1/s", "no kind of query"),

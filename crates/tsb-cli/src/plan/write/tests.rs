@@ -224,7 +224,7 @@ fn phases_are_written_and_read_back() {
 }
 
 #[test]
-fn what_no_key_says_is_named_and_nothing_is_written() {
+fn a_plan_beyond_the_keys_is_named_and_nothing_is_written() {
     let mut plan = load::load(&RunArgs::default()).unwrap();
     plan.workload.disorder.late = 0.1;
     plan.workload.disorder.late_ticks = 7;

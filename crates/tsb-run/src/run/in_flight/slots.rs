@@ -369,7 +369,7 @@ mod tests {
     proptest::proptest! {
         /// Against a list of all writes in the order in which they were handed over.
         #[test]
-        fn what_is_in_flight_is_what_was_handed_over_and_has_not_ended(
+        fn writes_are_in_flight_from_the_handover_to_their_end(
             bound in 1_usize..20,
             is_ordered in proptest::bool::ANY,
             steps in proptest::collection::vec((0_u32..5, 0_usize..20), 1..300),

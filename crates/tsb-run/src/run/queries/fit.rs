@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_checked_is_refused_with_its_reason() {
+    fn queries_that_cannot_be_checked_are_refused_with_a_reason() {
         let tcp = Transport::Tcp;
         assert_eq!(refusal("q1@1/s,last@1/s", tcp, |_| {}), "");
         for (queries, transport, change, words) in [

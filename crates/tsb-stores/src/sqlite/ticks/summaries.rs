@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_a_bound() {
+    fn the_maxima_kept_in_memory_are_bounded() {
         let (mut kept, many) = (KeptMaxima::default(), vec![at(1)[0]; 1 << 16]);
         for series in 0..200 {
             kept.keep(1, series, &many);

@@ -183,7 +183,7 @@ fn a_newest_sample_is_neither_old_nor_never_sent() {
 }
 
 #[test]
-fn what_was_refused_or_has_expired_is_not_missed() {
+fn refused_and_expired_samples_are_not_missed() {
     let written = written(|_| {});
     let shape = QueryShape::Raw {
         series: 3,
