@@ -114,6 +114,15 @@ impl Testbed {
         }
         assert_eq!(seen, count);
     }
+
+    /// Waits until the listener's counts are as wanted.
+    fn await_stats(&self, is_wanted: impl Fn(&ListenerStats) -> bool) {
+        let until_ns = self.clock.now() + PATIENCE.as_nanos() as u64;
+        while !is_wanted(&self.listener.stats()) {
+            assert!(self.clock.now() < until_ns, "{:?}", self.listener.stats());
+            self.clock.wait_until(self.clock.now() + 1_000_000);
+        }
+    }
 }
 
 /// Whether the other side closed; a reset is as good as an end.
