@@ -2,13 +2,13 @@
 //!
 //! A place is named by the spec of its store. It can say how large it is, name the shell command
 //! that removes it, and be removed; [`RoundPlace`] is one made for a single round. A run marks
-//! its place by a [run file](RunFile) as long as it goes on, so that the next run knows of one
-//! that was killed. Which samples a place holds is *not* known here: only the open store counts
+//! its place with a locked file while it goes on, so that the next run knows of one that was
+//! killed. Which samples a place holds is *not* known here: only the open store counts
 //! them.
 
 mod files;
 mod round;
-mod run_file;
+mod run_mark;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use tsb_core::report::PlaceReport;
 use tsb_stores::Stats;
 
 pub use round::RoundPlace;
-pub use run_file::{EarlierRun, EarlierRunState};
-pub(crate) use run_file::{RunFile, goes_on};
+pub use run_mark::{EarlierRun, EarlierRunState};
+pub(crate) use run_mark::{RunMark, goes_on};
 
 use crate::error::Error;
 use crate::spec::{Kept, KeptFiles, Spec};
@@ -153,9 +153,9 @@ impl Place {
     }
 
     /// The file by which a run marks this place; `None` at a server.
-    fn run_file(&self) -> Option<PathBuf> {
+    fn run_mark(&self) -> Option<PathBuf> {
         match &self.first {
-            Kept::Files(files) => files.run_file(),
+            Kept::Files(files) => files.run_mark(),
             Kept::AtServer(_) => None,
         }
     }
@@ -165,7 +165,7 @@ impl Place {
     /// # Errors
     /// [`Error::Unreachable`] if its mark cannot be read.
     pub fn earlier_run(&self) -> Result<Option<EarlierRun>, Error> {
-        self.run_file().map_or(Ok(None), |path| run_file::find(&path))
+        self.run_mark().map_or(Ok(None), |path| run_mark::find(&path))
     }
 
     /// What a report says of it. `stats` of the open store have the size of a part of a server.

@@ -91,8 +91,8 @@ fn walk(folder: &Path, is_deep: bool, visit: &mut dyn FnMut(PathBuf, usize)) {
 
 /// Bytes of the file-system blocks of these files, without the mark of a run.
 pub(super) fn disk_bytes(files: &KeptFiles) -> u64 {
-    let run_file = files.run_file();
-    let counted = find(files).into_iter().filter(|file| run_file.as_ref() != Some(file));
+    let run_mark = files.run_mark();
+    let counted = find(files).into_iter().filter(|file| run_mark.as_ref() != Some(file));
     let blocks = counted.map(|file| fs::metadata(file).map_or(0, |metadata| metadata.blocks()));
     blocks.sum::<u64>() * BLOCK_UNIT
 }

@@ -134,13 +134,13 @@ fn a_mark_goes_on_until_it_is_removed_or_its_process_has_ended() {
     let journal = folder.path().join("r.journal");
     fs::write(&journal, "").unwrap();
     let at = Timestamp::from_secs(1_700_000_000);
-    let mark = RunFile::make(&place, at, Some(&journal)).unwrap().unwrap();
+    let mark = RunMark::make(&place, at, Some(&journal)).unwrap().unwrap();
     let found = place.earlier_run().unwrap().unwrap();
     assert_eq!(
         (found.state, found.pid, found.began),
         (EarlierRunState::GoesOn, Some(std::process::id()), Some(at))
     );
-    let second = RunFile::make(&place, at, None).unwrap_err();
+    let second = RunMark::make(&place, at, None).unwrap_err();
     assert!(second.to_string().contains("2023-11-14T22:13:20Z"), "{second}");
     assert!(second.to_string().contains("goes on there"), "{second}");
     assert!(
@@ -160,7 +160,7 @@ fn a_mark_goes_on_until_it_is_removed_or_its_process_has_ended() {
         "{words}"
     );
     // A later run takes it over, and removes it.
-    let mark = RunFile::make(&place, at, None).unwrap().unwrap();
+    let mark = RunMark::make(&place, at, None).unwrap().unwrap();
     mark.remove().unwrap();
     assert_eq!(place.earlier_run().unwrap(), None);
 }

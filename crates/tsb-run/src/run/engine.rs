@@ -30,7 +30,7 @@ use crate::damage::ReportedDamage;
 use crate::error::Error;
 use crate::journal::{Followed, Follower};
 use crate::observer::{Phase, RunInfo};
-use crate::place::{Place, RunFile};
+use crate::place::{Place, RunMark};
 use crate::plan::Plan;
 use crate::spec::OpenedStore;
 
@@ -311,7 +311,7 @@ fn prepare<'a>(
     earlier::check(&context, &**store, place.as_ref())?;
     if let Some(place) = &place {
         let journal = controls.journal.as_ref().map(|journal| journal.path());
-        state.mark(RunFile::make(place, context.clock.wall(), journal)?);
+        state.mark(RunMark::make(place, context.clock.wall(), journal)?);
     }
     let started = state.begin(context, Arc::clone(store));
     let defined = store.define(&started.context.workload.catalog().definitions());

@@ -26,7 +26,7 @@ use super::so_far;
 use super::store_timeouts::WorkEnd;
 use crate::controls::Controls;
 use crate::error::Error;
-use crate::place::RunFile;
+use crate::place::RunMark;
 
 /// What exists from the beginning of a run.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(super) struct RunState {
     pub(super) performed: OnceLock<Arc<Performed>>,
     pub(super) projection: OnceLock<Result<Projection, String>>,
     /// The mark of this run at its place.
-    run_file: Mutex<Option<RunFile>>,
+    run_mark: Mutex<Option<RunMark>>,
     finished: Mutex<Option<Finished>>,
     is_left: Mutex<bool>,
 }
@@ -96,8 +96,8 @@ impl RunState {
     }
 
     /// Keeps the mark of this run at its place.
-    pub(super) fn mark(&self, run_file: Option<RunFile>) {
-        *self.run_file.lock().unwrap_or_else(PoisonError::into_inner) = run_file;
+    pub(super) fn mark(&self, run_mark: Option<RunMark>) {
+        *self.run_mark.lock().unwrap_or_else(PoisonError::into_inner) = run_mark;
     }
 
     /// Removes the mark: the place is closed, or nothing was written to it.
@@ -105,8 +105,8 @@ impl RunState {
     /// # Errors
     /// If the file cannot be removed.
     pub(super) fn unmark(&self) -> Result<(), Error> {
-        let run_file = self.run_file.lock().unwrap_or_else(PoisonError::into_inner).take();
-        run_file.map_or(Ok(()), RunFile::remove)
+        let run_mark = self.run_mark.lock().unwrap_or_else(PoisonError::into_inner).take();
+        run_mark.map_or(Ok(()), RunMark::remove)
     }
 
     /// Releases the store: the run does not call it any more.

@@ -103,7 +103,7 @@ impl KeptFiles {
     }
 
     /// The file by which a run marks its place, if these files have room for one.
-    pub(crate) fn run_file(&self) -> Option<PathBuf> {
+    pub(crate) fn run_mark(&self) -> Option<PathBuf> {
         let path = self.real_path();
         let is_named = |wanted: FileName| self.names.contains(&wanted);
         if is_named(FileName::Beside(RUN_FILE.0)) {

@@ -175,7 +175,10 @@ fn ten_thousand_connections_are_refused_beyond_the_limit() {
     assert_eq!(report.closing, Closing::Confirmed);
     drop((held, admitted));
     let stats = testbed.listener.stop().stats;
-    assert_eq!((stats.connections, stats.refused_connections), (100, CONNECTIONS as u64));
+    assert_eq!(
+        (stats.connections, stats.refused_connections),
+        (100, CONNECTIONS as u64)
+    );
     assert_eq!((stats.samples, stats.open_connections), (1_100, 0));
 }
 

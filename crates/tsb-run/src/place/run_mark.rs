@@ -33,7 +33,7 @@ struct Mark {
 
 /// The mark of this process's run at a place.
 #[derive(Debug)]
-pub(crate) struct RunFile {
+pub(crate) struct RunMark {
     path: PathBuf,
     // Holds the lock while it is open.
     file: File,
@@ -116,7 +116,7 @@ pub(super) fn find(path: &Path) -> Result<Option<EarlierRun>, Error> {
     }))
 }
 
-impl RunFile {
+impl RunMark {
     /// Marks a place for a run that begins now; `None` at a server. A mark that a killed run left
     /// is replaced.
     ///
@@ -124,7 +124,7 @@ impl RunFile {
     /// [`Error::Plan`] if another run goes on there, and [`Error::Unwritten`] if the file cannot
     /// be written.
     pub(crate) fn make(place: &Place, now: Timestamp, journal: Option<&Path>) -> Result<Option<Self>, Error> {
-        let Some(path) = place.run_file() else { return Ok(None) };
+        let Some(path) = place.run_mark() else { return Ok(None) };
         let mark = Mark {
             pid: std::process::id(),
             began_at_ns: now.0,
