@@ -69,9 +69,48 @@ pub struct Summary {
 impl Summary {
     /// The summary of a histogram whose operations held `samples` samples.
     pub fn new(histogram: &Histogram, samples: u64) -> Self {
+        let quantiles = Quantiles::new(histogram);
+        Self {
+            count: quantiles.count,
+            samples,
+            p50_ns: quantiles.p50_ns,
+            p90_ns: quantiles.p90_ns,
+            p99_ns: quantiles.p99_ns,
+            p999_ns: quantiles.p999_ns,
+            max_ns: quantiles.max_ns,
+        }
+    }
+}
+
+/// The quantiles of one histogram of operations that hold no samples, or whose samples are counted
+/// elsewhere; a part of other documents. A quantile with too few operations beyond it is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Quantiles {
+    /// Number of operations.
+    pub count: u64,
+    /// The median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<u64>,
+    /// 90 % of the operations were no slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90_ns: Option<u64>,
+    /// 99 % of the operations were no slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+    /// 99.9 % of the operations were no slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_ns: Option<u64>,
+    /// The slowest operation, exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ns: Option<u64>,
+}
+
+impl Quantiles {
+    /// The quantiles of a histogram.
+    pub fn new(histogram: &Histogram) -> Self {
         Self {
             count: histogram.count(),
-            samples,
             p50_ns: histogram.supported_quantile(0.5),
             p90_ns: histogram.supported_quantile(0.9),
             p99_ns: histogram.supported_quantile(0.99),

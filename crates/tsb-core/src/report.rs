@@ -35,7 +35,7 @@ use crate::verdict::Verdict;
 
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
-pub use phase::{ON_TIME_NS, PhaseLatency, PhaseQuantiles, PhaseReport};
+pub use phase::{ON_TIME_NS, PhaseLatency, PhaseReport};
 pub use place::{EarlierSamples, PlaceReport};
 pub use queries::{PreloadReport, QueryLatency, WrongAnswer};
 pub use rate::{Peak, Rate};

@@ -56,8 +56,11 @@ fn assert_right(run: &Run, what: &str) {
     for (name, stream) in &run.query_latency {
         assert!(stream.answers > 0, "{what}: {name}: {stream:?}");
         assert_eq!((stream.wrong, stream.unjudged), (0, 0), "{what}: {name}: {stream:?}");
-        assert_eq!(stream.count, stream.answers, "{what}: {name}: {stream:?}");
-        assert!(stream.rows > 0 && stream.max_ns.is_some(), "{what}: {name}: {stream:?}");
+        assert_eq!(stream.response.count, stream.answers, "{what}: {name}: {stream:?}");
+        assert!(
+            stream.rows > 0 && stream.response.max_ns.is_some(),
+            "{what}: {name}: {stream:?}"
+        );
     }
     let violations = &run.ledger.violated;
     assert!(violations.is_empty(), "{what}: {violations:?}");
@@ -191,7 +194,12 @@ fn closed_loops_ask_until_the_writes_end_and_cost_a_part_of_their_own() {
     assert_right(&run, "fleet time");
     let (closed, open) = (&run.query_latency["q1"], &run.query_latency["last"]);
     assert!(closed.asked_per_second.is_none() && closed.lag.is_none());
-    assert!(closed.count > open.count, "{} {}", closed.count, open.count);
+    assert!(
+        closed.response.count > open.response.count,
+        "{} {}",
+        closed.response.count,
+        open.response.count
+    );
     assert!(open.asked_per_second.is_some_and(|asked| asked > 80.0), "{open:?}");
     assert!(run.cost.queries_cpu_ns_per_sample.is_some_and(|ns| ns > 0.0));
     assert_eq!(closed.query, "q1@max");

@@ -140,15 +140,15 @@ fn queries(start: &str, run: &Run, out: &mut String) {
                 .asked_per_second
                 .map_or(String::new(), |asked| format!("{asked:.3}")),
             format_args!("{:.3}", stream.held_per_second),
-            stream.count,
+            stream.response.count,
             stream.answers,
             stream.wrong,
             stream.rows,
-            show(stream.p50_ns),
-            show(stream.p90_ns),
-            show(stream.p99_ns),
-            show(stream.p999_ns),
-            show(stream.max_ns),
+            show(stream.response.p50_ns),
+            show(stream.response.p90_ns),
+            show(stream.response.p99_ns),
+            show(stream.response.p999_ns),
+            show(stream.response.max_ns),
         );
     }
 }

@@ -35,11 +35,11 @@ fn row(name: &str, width: usize, stream: &QueryLatency) -> String {
     let show = |value: Option<u64>| value.map_or("-".to_owned(), nanos);
     format!(
         "  {name:width$} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9.1} {:>9} {:>6}",
-        show(stream.p50_ns),
-        show(stream.p90_ns),
-        show(stream.p99_ns),
-        show(stream.p999_ns),
-        show(stream.max_ns),
+        show(stream.response.p50_ns),
+        show(stream.response.p90_ns),
+        show(stream.response.p99_ns),
+        show(stream.response.p999_ns),
+        show(stream.response.max_ns),
         stream
             .asked_per_second
             .map_or("max".to_owned(), |asked| format!("{asked:.1}")),
@@ -51,7 +51,7 @@ fn row(name: &str, width: usize, stream: &QueryLatency) -> String {
 
 /// What a stream asked, how much it was told, and what was wrong.
 fn about(name: &str, stream: &QueryLatency, lines: &mut Lines) {
-    let rows = stream.rows as f64 / stream.count.max(1) as f64;
+    let rows = stream.rows as f64 / stream.response.count.max(1) as f64;
     let cpu = stream.store_cpu_ns_per_query.map_or(String::new(), |ns| {
         format!(", {} of CPU in the store for each", nanos_each(ns))
     });

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::latency::Histogram;
+use crate::latency::{Histogram, Quantiles};
 
 /// Responses within this time of being due count as on time, in nanoseconds.
 pub const ON_TIME_NS: u64 = 100_000_000;
@@ -71,54 +71,17 @@ impl PhaseReport {
 #[non_exhaustive]
 pub struct PhaseLatency {
     /// Due to done.
-    pub response: PhaseQuantiles,
+    pub response: Quantiles,
     /// Due to start.
-    pub lag: PhaseQuantiles,
+    pub lag: Quantiles,
 }
 
 impl PhaseLatency {
     /// The latencies of two histograms.
     pub fn new(response: &Histogram, lag: &Histogram) -> Self {
         Self {
-            response: PhaseQuantiles::new(response),
-            lag: PhaseQuantiles::new(lag),
-        }
-    }
-}
-
-/// Quantiles of one time, in nanoseconds; each only where ten operations or more lie beyond it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PhaseQuantiles {
-    /// Number of operations.
-    pub count: u64,
-    /// The median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_ns: Option<u64>,
-    /// 90 % of the operations were no slower.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p90_ns: Option<u64>,
-    /// 99 % of the operations were no slower.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_ns: Option<u64>,
-    /// 99.9 % of the operations were no slower.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p999_ns: Option<u64>,
-    /// The slowest operation, exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_ns: Option<u64>,
-}
-
-impl PhaseQuantiles {
-    /// The quantiles of a histogram.
-    pub fn new(histogram: &Histogram) -> Self {
-        Self {
-            count: histogram.count(),
-            p50_ns: histogram.supported_quantile(0.5),
-            p90_ns: histogram.supported_quantile(0.9),
-            p99_ns: histogram.supported_quantile(0.99),
-            p999_ns: histogram.supported_quantile(0.999),
-            max_ns: histogram.max(),
+            response: Quantiles::new(response),
+            lag: Quantiles::new(lag),
         }
     }
 }

@@ -3,36 +3,21 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_zero;
-use crate::latency::Summary;
+use crate::latency::{Quantiles, Summary};
 
-/// What a stream of queries came to. The quantiles are of the time from due to answered; in a
-/// closed loop, from asked to answered.
+/// What a stream of queries came to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QueryLatency {
     /// What was asked and how often: `q1@10/s`.
     pub query: String,
-    /// Queries that were answered.
-    pub count: u64,
+    /// Due to answered; in a closed loop, asked to answered. Its count: queries that were answered.
+    #[serde(flatten)]
+    pub response: Quantiles,
     /// Answers that were compared with what was sent.
     pub answers: u64,
     /// Of these, wrong ones.
     pub wrong: u64,
-    /// The median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_ns: Option<u64>,
-    /// 90 % of the queries took no longer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p90_ns: Option<u64>,
-    /// 99 % of the queries took no longer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_ns: Option<u64>,
-    /// 99.9 % of the queries took no longer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p999_ns: Option<u64>,
-    /// The slowest query, exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_ns: Option<u64>,
     /// Asked to answered.
     #[serde(default)]
     pub service: Summary,
@@ -125,15 +110,5 @@ impl QueryLatency {
             query: query.into(),
             ..Self::default()
         }
-    }
-
-    /// Sets the count and the quantiles.
-    pub const fn set_response(&mut self, response: &Summary) {
-        self.count = response.count;
-        self.p50_ns = response.p50_ns;
-        self.p90_ns = response.p90_ns;
-        self.p99_ns = response.p99_ns;
-        self.p999_ns = response.p999_ns;
-        self.max_ns = response.max_ns;
     }
 }

@@ -1,7 +1,7 @@
 //! Judges answers when the run is over, and it is known which samples need not be in the store.
 
 use tsb_core::emit::ExceptionKind;
-use tsb_core::latency::Summary;
+use tsb_core::latency::{Quantiles, Summary};
 use tsb_core::report::{QueryLatency, WrongAnswer};
 use tsb_core::verdict::QueryEvidence;
 use tsb_core::workload::Workload;
@@ -180,7 +180,7 @@ fn latency(asked: &str, is_closed: bool, judged: &Judgement, times: Option<&Stre
     let Some(times) = times else { return latency };
     let (counts, recorded) = (&times.counts, &times.latency);
     let summary = |recording: &tsb_core::latency::Recording| Summary::new(&recording.total, recording.total.count());
-    latency.set_response(&summary(&recorded.response));
+    latency.response = Quantiles::new(&recorded.response.total);
     latency.service = summary(&recorded.service);
     latency.lag = (!is_closed).then(|| summary(&recorded.lag));
     latency.shed = counts.shed.operations;
