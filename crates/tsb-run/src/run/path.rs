@@ -32,6 +32,7 @@ use crate::controls::RelayStarter;
 use crate::error::Error;
 use crate::plan::Transport;
 
+use watch::Timings;
 pub use watch::Watch;
 pub(super) use watch::lock;
 
@@ -219,6 +220,24 @@ pub struct Wire {
     pub net_cpu_ns: u64,
 }
 
+impl PassResult {
+    /// Takes the times over that were recorded where operations ended, and the operations that did
+    /// not arrive whole.
+    fn time_by(&mut self, timings: Timings) {
+        self.exceptions.extend(lost_ticks(timings.named));
+        self.response = timings.response.recording();
+        self.delivery = timings.delivery.recording();
+        self.service = timings.service.recording();
+        self.timed_samples = timings.samples;
+    }
+
+    /// Ends the pass with the last acceptance, if that is later than the planned end.
+    fn end_with_last_acceptance(&mut self, totals: &SinkTotals) {
+        let last_ns = totals.last_ns.load(Ordering::Relaxed);
+        self.elapsed_ns = self.elapsed_ns.max(last_ns.saturating_sub(self.start_ns));
+    }
+}
+
 impl Pass<'_> {
     /// Drives the whole pass and waits for its end.
     pub fn drive(&self) -> Result<PassResult, Error> {
@@ -292,14 +311,9 @@ impl Pass<'_> {
             let (lost, known) = (timings.lost, timings.response.total.count() + wire.untimed);
             wire.are_marked = known == driven.counts.handed_over.operations;
             wire.are_lost_named = wire.are_marked && wire.untimed == lost && timings.named.len() as u64 == lost;
-            driven.exceptions.extend(lost_ticks(timings.named));
-            driven.response = timings.response.recording();
-            driven.delivery = timings.delivery.recording();
-            driven.service = timings.service.recording();
-            driven.timed_samples = timings.samples;
+            driven.time_by(timings);
         }
-        let last_ns = self.totals.last_ns.load(Ordering::Relaxed);
-        driven.elapsed_ns = driven.elapsed_ns.max(last_ns.saturating_sub(driven.start_ns));
+        driven.end_with_last_acceptance(&self.totals);
         wire.net_cpu_ns = runtime.stop();
         driven.wire = Some(wire);
         Ok(driven)

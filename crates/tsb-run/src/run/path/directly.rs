@@ -2,7 +2,7 @@
 //! became of them into the result.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use tsb_core::emit::{ExceptionKind, LiveWorker, Operation, Outcome, Tally, Target};
 use tsb_core::schedule::Slot;
@@ -86,12 +86,8 @@ impl Pass<'_> {
             settle(&mut driven, &target.window, target.unsent);
         }
         self.listening.cut(self.context.clock.now());
-        let timings = self.listening.take_timings();
-        driven.response = timings.response.recording();
-        driven.service = timings.service.recording();
-        driven.timed_samples = timings.samples;
-        let last_ns = self.totals.last_ns.load(Ordering::Relaxed);
-        driven.elapsed_ns = driven.elapsed_ns.max(last_ns.saturating_sub(driven.start_ns));
+        driven.time_by(self.listening.take_timings());
+        driven.end_with_last_acceptance(&self.totals);
         driven.most_in_flight = in_flight.most();
         Ok(driven)
     }
