@@ -12,7 +12,8 @@ use crate::daemon::{Daemon, free_ports};
 use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
 use crate::life;
 use crate::outage::{
-    Outcome, Survivors, TIMEOUT_S, found, lets_in_only, nobody_answers, opened, outlives_every_manner, survives, tick,
+    HANDSHAKE_S, Outcome, Survivors, TIMEOUT_S, found, lets_in_only, nobody_answers, opened, opened_within,
+    outlives_every_manner, survives, tick,
 };
 use crate::{Test, of_program, places};
 
@@ -160,10 +161,11 @@ fn user_of_one_database(program: &str) -> Result<(), Failed> {
     driver::create_root(daemon.port(), "", root)?;
     driver::create_writer(daemon.port(), root, me, "hazard")?;
     let credentials = certificates.credentials("right", "me:hunter2")?;
-    let store = opened(&format!(
+    let spec = format!(
         "mongo://127.0.0.1:{}/hazard?layout=series&credentials={credentials}",
         daemon.port()
-    ))?;
+    );
+    let store = opened_within(&spec, HANDSHAKE_S)?;
     if tick(&*store, 1)? != Outcome::Acknowledged || found(&*store)? != [1] {
         return Err("who may does not write and read".into());
     }

@@ -2,6 +2,8 @@
 
 mod maxima;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tempfile::TempDir;
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
 
@@ -72,6 +74,45 @@ fn a_file_that_another_program_keeps_locked_poisons_after_a_while() {
         store.samples(SeriesId(0), TimeRange::ALL).unwrap(),
         [(Timestamp(0), 0.0)]
     );
+}
+
+#[test]
+fn newest_does_not_forget_a_head_that_moves_into_chunks_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions {
+        tail: 2,
+        synchronous: Synchronous::Normal,
+        ..SqliteOptions::default()
+    };
+    let store = ticks(&folder, options);
+    for id in 0..10 {
+        let _ = store
+            .write_all(&Batch::tick(SeriesId(id), Timestamp(0), &[1.0]))
+            .unwrap();
+    }
+    // A batch for each series, so that each has a lock of its own, and so many requests that heads
+    // rotate and move while one call reads them.
+    let asked: Vec<_> = (0..20_000).map(|place| SeriesId(place % 10)).collect();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1..200 {
+                for id in 0..10 {
+                    let batch = Batch::tick(SeriesId(id), Timestamp(number * SECOND), &[1.0]);
+                    let _ = store.write_all(&batch).unwrap();
+                }
+            }
+            is_done.store(true, Ordering::Release);
+        });
+        let mut newest = vec![None; asked.len()];
+        let mut before = Some(Timestamp(0));
+        while !is_done.load(Ordering::Acquire) {
+            store.newest(&asked, &mut newest).unwrap();
+            let oldest = newest.iter().min().copied().flatten();
+            assert!(oldest >= before, "{oldest:?} after {before:?}");
+            before = oldest;
+        }
+    });
 }
 
 #[test]

@@ -132,6 +132,22 @@ impl TickShared {
         self.check_open()?;
         let numbers = self.numbers(series)?;
         let cutoff = self.oldest_kept();
+        let newest = loop {
+            let (newest, view) = self.newest_in_view(&numbers)?;
+            // If the view has changed, the former head may have left memory before it was read:
+            // try again.
+            if Arc::ptr_eq(&view, &self.view()?) {
+                break newest;
+            }
+        };
+        for (into, newest) in into.iter_mut().zip(newest) {
+            *into = (newest > i64::MIN && newest >= cutoff).then_some(Timestamp(newest));
+        }
+        Ok(())
+    }
+
+    /// The newest timestamps of series numbers, and the view in which they were read.
+    fn newest_in_view(&self, numbers: &[u32]) -> Result<(Vec<i64>, Arc<View>)> {
         // Lock `older` first: a head that becomes aging meanwhile is counted in at least one of
         // both.
         let older = self.older.read().map_err(panicked)?;
@@ -139,13 +155,10 @@ impl TickShared {
             .iter()
             .map(|number| older.get(*number as usize).copied().unwrap_or(i64::MIN))
             .collect();
-        let view: Arc<View> = self.view()?;
+        let view = self.view()?;
         drop(older);
-        view.head.raise_newest(numbers.into_iter(), &mut newest)?;
-        for (into, newest) in into.iter_mut().zip(newest) {
-            *into = (newest > i64::MIN && newest >= cutoff).then_some(Timestamp(newest));
-        }
-        Ok(())
+        view.head.raise_newest(numbers.iter().copied(), &mut newest)?;
+        Ok((newest, view))
     }
 
     pub(super) fn stats(&self) -> Stats {
