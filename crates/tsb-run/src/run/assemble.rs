@@ -140,6 +140,7 @@ pub(super) fn ledger_inputs<'a>(
         rejects: &performed.rejects,
         audit,
         heard: &performed.observed.heard,
+        has_store_failed: performed.failure.is_some(),
         preloaded: performed.preloaded,
         workload: &context.workload,
     }

@@ -40,6 +40,8 @@ pub(super) struct LedgerInputs<'a> {
     pub audit: Option<&'a Audit>,
     /// The store's answers about its newest samples.
     pub heard: &'a NewestAnswers,
+    /// Whether the store failed, after which a listener takes nothing more.
+    pub has_store_failed: bool,
     /// What was written before the run.
     pub preloaded: Option<Preloaded>,
     /// The workload.
@@ -225,9 +227,11 @@ impl LedgerInputs<'_> {
             counts.set(Counter::LostInTransport, lost);
             if lost > 0 {
                 let name = self.transport.name();
-                violated.push(format!(
-                    "{name} delivers everything, and {lost} samples that were sent never came"
-                ));
+                violated.push(if self.has_store_failed {
+                    format!("the store failed, and {lost} samples that were sent over {name} did not reach it")
+                } else {
+                    format!("{name} delivers everything, and {lost} samples that were sent never came")
+                });
             }
             return;
         }

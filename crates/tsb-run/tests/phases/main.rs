@@ -160,6 +160,8 @@ impl Case {
         let ledger = &outcome.0.runs[index].ledger;
         let balances = ledger.counts.is_balanced() && ledger.violated.is_empty();
         assert!(is_cut || balances, "{name}: {ledger:?}");
+        let blamed = ledger.violated.iter().find(|said| said.contains("delivers everything"));
+        assert_eq!(blamed, None, "{name}: the wire did what it should");
     }
 }
 
