@@ -19,6 +19,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The SQLite store is [`KeyedFile`](crate::sqlite::KeyedFile), in the module of that engine.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
