@@ -28,8 +28,10 @@ mod contract;
 mod key;
 mod lane;
 mod memory;
+mod series;
 
 pub use contract::{KeyedCapabilities, KeyedStore, KeyedVisitor, MAX_VALUE_BYTES, Put, PutAck};
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use lane::{AsyncKeyedStore, PutLane};
 pub use memory::{KeyedMemory, KeyedMemoryOptions};
+pub use series::{KeyedSeries, KeyedSeriesOptions};

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 use tsb_stores::keyed::conformance::{KeyedFresh, trials};
-use tsb_stores::keyed::{KeyedMemory, KeyedMemoryOptions};
+use tsb_stores::keyed::{KeyedMemory, KeyedMemoryOptions, KeyedSeries, KeyedSeriesOptions};
+use tsb_stores::memory::{MemoryOptions, MemoryStore};
 
 fn memory() -> KeyedFresh {
     KeyedFresh::new("memory", |clock| {
@@ -15,17 +16,30 @@ fn memory() -> KeyedFresh {
     })
 }
 
+fn series() -> KeyedFresh {
+    let store = || MemoryStore::new(MemoryOptions::default());
+    let small = KeyedSeriesOptions {
+        max_keys: 20,
+        ..KeyedSeriesOptions::default()
+    };
+    KeyedFresh::new("series+memory", move |clock| {
+        KeyedSeries::new(store(), KeyedSeriesOptions::default(), clock)
+    })
+    .bounded(20, move |clock| KeyedSeries::new(store(), small, clock))
+}
+
 #[cfg(feature = "sqlite")]
 mod sqlite {
     //! Persistent: the place is opened again, with its clock.
 
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tsb_core::time::{Clock, ManualClock, SECOND_NS};
     use tsb_stores::Result;
-    use tsb_stores::keyed::conformance::{KeyedFixture, KeyedPlace};
-    use tsb_stores::keyed::KeyedStore;
-    use tsb_stores::sqlite::{KeyedFile, KeyedFileOptions, Synchronous};
+    use tsb_stores::keyed::conformance::{KeyedFixture, KeyedFresh, KeyedPlace};
+    use tsb_stores::keyed::{KeyedSeries, KeyedSeriesOptions, KeyedStore};
+    use tsb_stores::sqlite::{KeyedFile, KeyedFileOptions, SqliteOptions, Synchronous, TickStore};
 
     pub(crate) struct Files {
         pub(crate) synchronous: Synchronous,
@@ -78,16 +92,26 @@ mod sqlite {
             Arc::<ManualClock>::clone(&self.clock)
         }
     }
+
+    pub(crate) fn series() -> KeyedFresh {
+        let (folder, files) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
+        KeyedFresh::new("series+sqlite", move |clock| {
+            let file = files.fetch_add(1, Ordering::Relaxed).to_string();
+            let store = TickStore::open(&folder.path().join(file), SqliteOptions::default())?;
+            KeyedSeries::new(store, KeyedSeriesOptions::default(), clock)
+        })
+    }
 }
 
 fn main() -> ExitCode {
-    let mut all: Vec<Trial> = trials(memory());
+    let mut all: Vec<Trial> = [memory(), series()].into_iter().flat_map(trials).collect();
     #[cfg(feature = "sqlite")]
     {
         use tsb_stores::sqlite::Synchronous;
         for synchronous in [Synchronous::Full, Synchronous::Normal] {
             all.extend(trials(sqlite::Files { synchronous }));
         }
+        all.extend(trials(sqlite::series()));
     }
     libtest_mimic::run(&Arguments::from_args(), all).exit_code()
 }
