@@ -32,13 +32,13 @@ fn series() -> KeyedFresh {
 mod sqlite {
     //! Persistent: the place is opened again, with its clock.
 
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use tsb_core::time::{Clock, ManualClock, SECOND_NS};
     use tsb_stores::Result;
     use tsb_stores::keyed::conformance::{KeyedFixture, KeyedFresh, KeyedPlace};
     use tsb_stores::keyed::{KeyedSeries, KeyedSeriesOptions, KeyedStore};
+    use tsb_stores::parts::lock;
     use tsb_stores::sqlite::{KeyedFile, KeyedFileOptions, SqliteOptions, Synchronous, TickStore};
 
     pub(crate) struct Files {
@@ -48,19 +48,19 @@ mod sqlite {
     struct Folder {
         options: KeyedFileOptions,
         clock: Arc<ManualClock>,
-        folder: tempfile::TempDir,
+        files: tempfile::TempDir,
     }
 
     impl Files {
-        fn folder(&self, max_keys: usize) -> Box<dyn KeyedPlace> {
-            Box::new(Folder {
+        fn folder(&self, max_keys: usize) -> Result<Box<dyn KeyedPlace>> {
+            Ok(Box::new(Folder {
                 options: KeyedFileOptions {
                     synchronous: self.synchronous,
                     max_keys,
                 },
                 clock: Arc::default(),
-                folder: tempfile::tempdir().unwrap(),
-            })
+                files: folder()?,
+            }))
         }
     }
 
@@ -70,7 +70,7 @@ mod sqlite {
         }
 
         fn place(&self) -> Result<Box<dyn KeyedPlace>> {
-            Ok(self.folder(KeyedFileOptions::default().max_keys))
+            self.folder(KeyedFileOptions::default().max_keys)
         }
 
         fn ttl_ns(&self) -> u64 {
@@ -78,13 +78,13 @@ mod sqlite {
         }
 
         fn bounded(&self) -> Result<Option<(Box<dyn KeyedPlace>, usize)>> {
-            Ok(Some((self.folder(20), 20)))
+            Ok(Some((self.folder(20)?, 20)))
         }
     }
 
     impl KeyedPlace for Folder {
         fn open(&self) -> Result<Box<dyn KeyedStore>> {
-            let path = self.folder.path().join("keys.db");
+            let path = self.files.path().join("keys.db");
             Ok(Box::new(KeyedFile::open(&path, self.options, self.clock())?))
         }
 
@@ -94,11 +94,19 @@ mod sqlite {
     }
 
     pub(crate) fn series() -> KeyedFresh {
-        let (folder, files) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
+        let folders = Mutex::new(Vec::new());
         KeyedFresh::new("series+sqlite", move |clock| {
-            let file = files.fetch_add(1, Ordering::Relaxed).to_string();
-            let store = TickStore::open(&folder.path().join(file), SqliteOptions::default())?;
+            let files = folder()?;
+            let store = TickStore::open(&files.path().join("samples.db"), SqliteOptions::default())?;
+            lock(&folders).push(files);
             KeyedSeries::new(store, KeyedSeriesOptions::default(), clock)
+        })
+    }
+
+    fn folder() -> Result<tempfile::TempDir> {
+        tempfile::tempdir().map_err(|source| tsb_stores::Error::Backend {
+            action: "make a temporary folder".to_owned(),
+            source: source.into(),
         })
     }
 }

@@ -51,7 +51,8 @@ pub const MAX_VALUE_BYTES: usize = 1 << 20;
 ///     value may be refused like a new key.
 /// 12. With [`directories`](KeyedCapabilities::directories), a key with others below it cannot
 ///     be put, nor one below a key that is there:
-///     [`Reason::Refused`](crate::Reason::Refused). Without, both are keys like any other.
+///     [`Reason::Refused`](crate::Reason::Refused). A key may stay a directory when all below
+///     it are gone, until `delete_below` removes those. Without, both are keys like any other.
 ///
 /// There are no default methods, so that a wrapper that forgets one does not compile. `Display`
 /// is how the store is named in a report.

@@ -310,8 +310,9 @@ impl KeyedStore for KeyedFile {
             .into_iter()
             .chain(writer.take().map(|writer| writer.connection));
         let closed = closing.map(|connection| connection.close().map_err(|(_, error)| error));
-        let closed: rusqlite::Result<()> = closed.fold(Ok(()), |all, closed| all.and(closed));
+        // Both, even if the first cannot be closed.
+        let closed: Vec<rusqlite::Result<()>> = closed.collect();
         self.database.release();
-        self.database.done("close", closed)
+        self.database.done("close", closed.into_iter().collect())
     }
 }

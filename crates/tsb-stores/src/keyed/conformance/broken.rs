@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tsb_core::Durability;
 use tsb_core::time::Clock;
@@ -40,8 +41,8 @@ enum Flaw {
 struct Broken {
     flaw: Flaw,
     inner: KeyedMemory,
-    puts: std::sync::atomic::AtomicUsize,
-    is_closed: std::sync::atomic::AtomicBool,
+    puts: AtomicUsize,
+    is_closed: AtomicBool,
     max_keys: usize,
 }
 
@@ -50,8 +51,8 @@ impl Broken {
         Self {
             flaw,
             inner: KeyedMemory::new(KeyedMemoryOptions { max_keys }, clock),
-            puts: Default::default(),
-            is_closed: Default::default(),
+            puts: AtomicUsize::default(),
+            is_closed: AtomicBool::default(),
             max_keys,
         }
     }
@@ -67,10 +68,9 @@ impl Broken {
 
     /// What is put in place of a put; `None`: nothing.
     fn changed(&self, put: &Put) -> Result<Option<Put>> {
-        use std::sync::atomic::Ordering::Relaxed;
         let mut put = put.clone();
         match self.flaw {
-            Flaw::LosesThe100thKey if self.puts.fetch_add(1, Relaxed) == 100 => return Ok(None),
+            Flaw::LosesThe100thKey if self.puts.fetch_add(1, Ordering::Relaxed) == 100 => return Ok(None),
             Flaw::TrimsValues => put.value = put.value.trim().to_owned(),
             Flaw::KeepsTheFirstTimeToLive if self.inner.get(&put.key)?.is_some() && put.ttl_ns.is_none() => {
                 put.ttl_ns = Some(1_000_000_000);
@@ -125,7 +125,9 @@ impl KeyedStore for Broken {
         } else {
             found.len()
         };
-        found.iter().for_each(|(index, reason)| refused.push(*index, *reason));
+        for (index, reason) in &found {
+            refused.push(*index, *reason);
+        }
         Ok(PutAck::new(accepted, rejected, Durability::Volatile))
     }
 
@@ -152,7 +154,7 @@ impl KeyedStore for Broken {
     }
 
     fn get(&self, key: &Key) -> Result<Option<String>> {
-        let is_closed = self.is_closed.load(std::sync::atomic::Ordering::Relaxed);
+        let is_closed = self.is_closed.load(Ordering::Relaxed);
         if self.flaw == Flaw::AnswersOnceClosed && is_closed {
             return Ok(None);
         }
@@ -184,7 +186,7 @@ impl KeyedStore for Broken {
     }
 
     fn close(&self) -> Result<()> {
-        self.is_closed.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.is_closed.store(true, Ordering::Relaxed);
         self.inner.close()
     }
 }

@@ -358,5 +358,10 @@ fn directories(context: &Context) -> CheckResult {
     equal("keys", &listed(&store, None)?.len(), &(6 - expected.len()))?;
     expect_value(&store, "a/b", Some("leaf"))?;
     expect_value(&store, "a/e", Some("beside"))?;
+    let is_put = !context.capabilities.directories;
+    expect_value(&store, "a", is_put.then_some("above"))?;
+    expect_value(&store, "a/b/d", is_put.then_some("below"))?;
+    let (above, below) = (key("a")?, key("a/b/d")?);
+    equal("deleted", &store.delete(&[above, below])?, &(2 * usize::from(is_put)))?;
     Ok(CheckOutcome::Holds)
 }
