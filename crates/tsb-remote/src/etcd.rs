@@ -19,6 +19,7 @@ mod connection;
 mod cursor;
 mod endpoints;
 mod key_space;
+mod keyed;
 mod lease;
 mod message;
 mod options;
@@ -26,6 +27,7 @@ mod transaction;
 
 pub use client::EtcdClient;
 pub use cursor::EtcdCursor;
+pub use keyed::{EtcdKeyed, open_keyed};
 pub use options::EtcdOptions;
 
 use tsb_core::SeriesKey;
