@@ -27,7 +27,7 @@ mod transaction;
 
 pub use client::EtcdClient;
 pub use cursor::EtcdCursor;
-pub use keyed::{EtcdKeyed, open_keyed};
+pub use keyed::{EtcdKeyed, EtcdKeyedV2, open_keyed, open_keyed_v2};
 pub use options::EtcdOptions;
 
 use tsb_core::SeriesKey;

@@ -1,4 +1,4 @@
-//! Conformance of the clients of keys, through the bridge: etcd.
+//! Conformance of the clients of keys, through the bridge: etcd by both of its interfaces.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_remote::Address;
-use tsb_remote::etcd::{EtcdOptions, open_keyed};
+use tsb_remote::etcd::{EtcdOptions, open_keyed, open_keyed_v2};
 use tsb_stores::Result;
 use tsb_stores::conformance::libtest_mimic::Trial;
 use tsb_stores::keyed::KeyedStore;
@@ -77,6 +77,7 @@ impl KeyedPlace for Prefix {
 
 pub(crate) fn trials() -> Vec<Trial> {
     let v3: Open = |address, options| Ok(Box::new(open_keyed(address, options)?));
+    let v2: Open = |address, options| Ok(Box::new(open_keyed_v2(address, options)?));
     // Of many checks at once some wait for the others.
     let options = EtcdOptions {
         timeout: Duration::from_mins(1),
@@ -91,7 +92,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     let kinds = [
         ("keyed-etcd", "TSB_TEST_ETCD", v3, options.clone()),
         ("keyed-etcd-cut", "TSB_TEST_ETCD", v3, cut),
-        ("keyed-etcd-three", "TSB_TEST_ETCD_THREE", v3, options),
+        ("keyed-etcd-three", "TSB_TEST_ETCD_THREE", v3, options.clone()),
+        ("keyed-etcd-v2", "TSB_TEST_ETCD", v2, options.clone()),
+        ("keyed-etcd-v2-three", "TSB_TEST_ETCD_THREE", v2, options),
     ];
     let servers = kinds.map(|(name, variable, open, options)| Server {
         name,
