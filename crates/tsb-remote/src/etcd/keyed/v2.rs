@@ -327,3 +327,6 @@ impl KeyedClient for EtcdKeyedV2 {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
