@@ -175,15 +175,15 @@ impl<S: KeyedStore> Listener<S> {
             let dea = value.rsplit(',').next().unwrap_or_default();
             if present.contains(dea) {
                 self.cache.entry(dea.to_owned()).or_default().insert(instance, value);
-            } else if let Some((app, _)) = instance.as_str().rsplit_once('/') {
-                absent.insert(key(app)?);
+            } else {
+                absent.insert(key(app_of(&instance))?);
             }
         }
         for app in &absent {
             self.store.delete_below(Some(app))?;
         }
         for of_dea in self.cache.values_mut() {
-            of_dea.retain(|instance, _| !absent.iter().any(|app| instance.is_below(app)));
+            of_dea.retain(|instance, _| !absent.contains(app_of(instance)));
         }
         Ok(())
     }
@@ -214,6 +214,11 @@ impl<S: KeyedStore> Listener<S> {
         self.store.delete(&gone)?;
         bump(&self.store, &*self.clock, DESIRED_FRESH, DESIRED_TTL_NS)
     }
+}
+
+/// The directory of an instance: that of its app and version.
+fn app_of(instance: &Key) -> &str {
+    instance.as_str().rsplit_once('/').map_or("", |(app, _)| app)
 }
 
 fn bump(store: &impl KeyedStore, clock: &dyn Clock, text: &str, ttl_ns: u64) -> Result<()> {
