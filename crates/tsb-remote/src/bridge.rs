@@ -1,4 +1,4 @@
-//! The blocking interface of a client.
+//! The blocking interface of a client, of samples here and of keys in `keyed`.
 //!
 //! A caller waits in its own thread for its own request; one thread of the runtime serves the
 //! sockets of all, and makes the writes of lanes, for which nobody waits. The bridge adds nothing
@@ -33,7 +33,7 @@ pub struct Bridge<C> {
     threads: OwnThreads,
 }
 
-impl<C: Client> Bridge<C> {
+impl<C> Bridge<C> {
     /// Starts a runtime, and connects on it.
     ///
     /// # Errors
@@ -54,11 +54,18 @@ impl<C: Client> Bridge<C> {
         &self.client
     }
 
-    fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         match &self.runtime {
             Some(runtime) => runtime.block_on(future),
             None => Err(Error::Closed),
         }
+    }
+
+    /// Runs a task on the runtime, with the client.
+    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(Arc<C>) -> F) -> Result<()> {
+        let runtime = self.runtime.as_ref().ok_or(Error::Closed)?;
+        runtime.spawn(task(Arc::clone(&self.client)));
+        Ok(())
     }
 }
 
@@ -110,18 +117,15 @@ impl<C: fmt::Display> fmt::Display for Bridge<C> {
 
 impl<C: Client> AsyncStore for Bridge<C> {
     fn serve(&self, mut lane: Box<dyn WriteLane>) -> Result<()> {
-        let runtime = self.runtime.as_ref().ok_or(Error::Closed)?;
-        let client = Arc::clone(&self.client);
         // One task per lane and not per write, so that a write allocates nothing here.
-        runtime.spawn(async move {
+        self.spawn(|client| async move {
             let mut refused = Refusals::new();
             while poll_fn(|context| lane.poll_next(context)).await {
                 let outcome = client.write(&lane.batch(), &mut refused).await;
                 lane.done(outcome, &refused);
                 refused.clear();
             }
-        });
-        Ok(())
+        })
     }
 }
 

@@ -19,6 +19,7 @@ mod connection;
 mod cursor;
 mod endpoints;
 mod key_space;
+mod keyed;
 mod lease;
 mod message;
 mod options;
@@ -26,6 +27,7 @@ mod transaction;
 
 pub use client::EtcdClient;
 pub use cursor::EtcdCursor;
+pub use keyed::{EtcdKeyed, EtcdKeyedV2, open_keyed, open_keyed_v2};
 pub use options::EtcdOptions;
 
 use tsb_core::SeriesKey;

@@ -2,7 +2,8 @@
 //! makes a blocking [`Store`](tsb_stores::Store) of a client, and one module per server.
 //!
 //! A client keeps many requests in flight. The bridge makes it a store, so that the conformance
-//! suite and a run treat it like any other. Each server has a feature, which adds its driver;
+//! suite and a run treat it like any other. [`KeyedClient`] is the contract for keys, with the same
+//! bridge. Each server has a feature, which adds its driver;
 //! without features only the contract, the bridge and the [`Address`] are built.
 //!
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
@@ -15,6 +16,7 @@ mod bridge;
 mod client;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;
 #[cfg(any(feature = "mongo", feature = "etcd"))]
@@ -23,3 +25,4 @@ mod series_registry;
 pub use address::Address;
 pub use bridge::Bridge;
 pub use client::{Chunk, Client, QueryCursor};
+pub use keyed::{KeyPage, KeyedClient};

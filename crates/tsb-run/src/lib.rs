@@ -17,6 +17,7 @@ pub mod damage;
 pub mod ends;
 mod error;
 pub mod foreign;
+pub mod hm9000;
 pub mod journal;
 pub mod json;
 pub mod loopback;

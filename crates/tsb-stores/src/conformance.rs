@@ -44,12 +44,12 @@ use crate::store::{Capabilities, Store};
 mod broken;
 mod cases;
 mod corrupt;
-mod failure;
+pub(crate) mod failure;
 mod fixture;
 mod kill;
 mod lossy;
 mod model;
-mod rng;
+pub(crate) mod rng;
 mod subject;
 
 pub use corrupt::{Corruption, CorruptionKind, corrupt};
@@ -108,12 +108,26 @@ impl std::fmt::Debug for Check {
 }
 
 impl Check {
+    /// A check that is always run, named `store::case`, where `case` begins with its clause.
+    pub(crate) fn new(
+        store: &str,
+        case: &str,
+        run: impl Fn() -> Result<CheckOutcome, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: format!("{store}::{case}"),
+            clause: clause_of(case),
+            tier: Tier::Usual,
+            run: Box::new(move || run().map_err(|failure| failure.to_string())),
+        }
+    }
+
     /// `store::cN_what_holds`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The clause of the contract that it tests, in [1, 11], or 0 for opening the store.
+    /// The clause of the contract that it tests, from 1, or 0 for opening the store.
     pub fn clause(&self) -> u8 {
         self.clause
     }
@@ -176,6 +190,11 @@ pub fn checks(fixture: impl Fixture) -> Vec<Check> {
 /// ignored.
 pub fn trials(fixture: impl Fixture) -> Vec<Trial> {
     let (name, unavailable) = (fixture.name(), fixture.unavailable());
+    trials_of(name, unavailable, || checks(fixture))
+}
+
+/// The checks of a store as trials; if it is unavailable, one ignored trial with the reason.
+pub(crate) fn trials_of(name: String, unavailable: Option<String>, checks: impl FnOnce() -> Vec<Check>) -> Vec<Trial> {
     if let Some(why) = unavailable {
         let skipped = Trial::ignorable_test(name, move || Ok(libtest_mimic::Completion::ignored_with(why)));
         return vec![skipped];
@@ -189,7 +208,7 @@ pub fn trials(fixture: impl Fixture) -> Vec<Trial> {
         });
         trial.with_ignored_flag(is_long)
     };
-    checks(fixture).into_iter().map(trial).collect()
+    checks().into_iter().map(trial).collect()
 }
 
 /// Runs the checks of fixtures of one kind according to `arguments`. In a process that a check

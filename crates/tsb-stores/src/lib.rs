@@ -33,6 +33,7 @@ pub mod conformance;
 mod damage;
 mod disk;
 pub mod error;
+pub mod keyed;
 mod keys;
 mod locks;
 mod machine;

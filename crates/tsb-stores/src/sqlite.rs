@@ -9,11 +9,14 @@
 //! syncs the write-ahead log (<https://www.sqlite.org/wal.html>, "Performance Considerations";
 //! <https://www.sqlite.org/pragma.html#pragma_synchronous>). Only one process writes a file;
 //! others may read it with SQLite. Byte format: `docs/formats/sqlite.md`.
+//!
+//! [`KeyedFile`] is a [`KeyedStore`](crate::keyed::KeyedStore): keys in a file of their own.
 
 mod catalog;
 mod chunk;
 mod commits;
 mod file;
+mod keyed;
 mod lock;
 mod locked_connection;
 mod log;
@@ -30,6 +33,7 @@ use std::path::Path;
 
 pub use catalog::catalog;
 pub use commits::{Commits, LongestCommit};
+pub use keyed::{KeyedFile, KeyedFileOptions};
 pub use mohawk::MohawkStore;
 pub use rows::RowStore;
 pub use ticks::TickStore;

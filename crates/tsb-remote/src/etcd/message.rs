@@ -29,16 +29,12 @@ requests! {
     Range => RangeReply, "KV/Range", changes: false;
     Ranges => TxnReply, "KV/Txn", changes: false;
     Txn => TxnReply, "KV/Txn", changes: true;
-    DeleteRange => Empty, "KV/DeleteRange", changes: true;
+    DeleteRange => DeleteRangeReply, "KV/DeleteRange", changes: true;
     LeaseGrant => LeaseGrantReply, "Lease/LeaseGrant", changes: true;
     MemberList => MemberListReply, "Cluster/MemberList", changes: false;
     StatusRequest => StatusReply, "Maintenance/Status", changes: false;
     Authenticate => AuthenticateReply, "Auth/Authenticate", changes: false;
 }
-
-/// A message whose fields are ignored.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Empty {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct KeyValue {
@@ -98,20 +94,28 @@ pub(super) struct DeleteRange {
     pub(super) end: Bytes,
 }
 
-/// Exactly one of the two is set.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DeleteRangeReply {
+    #[prost(int64, tag = "2")]
+    pub(super) deleted: i64,
+}
+
+/// Exactly one of the three is set.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Operation {
     #[prost(message, optional, tag = "1")]
     pub(super) range: Option<Range>,
     #[prost(message, optional, tag = "2")]
     pub(super) put: Option<Put>,
+    #[prost(message, optional, tag = "3")]
+    pub(super) delete: Option<DeleteRange>,
 }
 
 impl From<Range> for Operation {
     fn from(range: Range) -> Self {
         Self {
             range: Some(range),
-            put: None,
+            ..Self::default()
         }
     }
 }
@@ -119,8 +123,17 @@ impl From<Range> for Operation {
 impl From<Put> for Operation {
     fn from(put: Put) -> Self {
         Self {
-            range: None,
             put: Some(put),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<DeleteRange> for Operation {
+    fn from(delete: DeleteRange) -> Self {
+        Self {
+            delete: Some(delete),
+            ..Self::default()
         }
     }
 }
@@ -129,6 +142,8 @@ impl From<Put> for Operation {
 pub(super) struct OperationReply {
     #[prost(message, optional, tag = "1")]
     pub(super) range: Option<RangeReply>,
+    #[prost(message, optional, tag = "3")]
+    pub(super) delete: Option<DeleteRangeReply>,
 }
 
 /// The condition that a key does not exist: its creation revision is 0, which is the default.

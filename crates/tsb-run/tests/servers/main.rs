@@ -12,6 +12,8 @@ mod certificates;
 mod daemon;
 mod etcd;
 mod in_flight;
+#[cfg(feature = "etcd")]
+mod keyed;
 mod life;
 #[cfg(feature = "mongo")]
 mod mongo;
@@ -31,6 +33,14 @@ mod mongo {
     }
 }
 
+/// They speak to etcd without a spec, by its client.
+#[cfg(not(feature = "etcd"))]
+mod keyed {
+    pub(crate) fn trials() -> Vec<super::Trial> {
+        super::of_program(super::places::ETCD, "TSB_TEST_ETCD", &[("keyed", |_| Ok(()))])
+    }
+}
+
 /// A test of servers of its own, which it starts by this program.
 type Test = fn(&str) -> Result<(), Failed>;
 
@@ -44,6 +54,7 @@ fn main() -> ExitCode {
         .flat_map(trials)
         .chain(mongo::trials())
         .chain(etcd::trials())
+        .chain(keyed::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

@@ -34,19 +34,19 @@ impl From<Error> for Failure {
 }
 
 /// Fails with `what` unless `holds`.
-pub(super) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failure> {
+pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(Failure(what())) }
 }
 
 /// Fails unless `got` is `expected`.
-pub(super) fn equal<T: PartialEq + fmt::Debug>(what: &str, got: &T, expected: &T) -> Result<(), Failure> {
+pub(crate) fn equal<T: PartialEq + fmt::Debug>(what: &str, got: &T, expected: &T) -> Result<(), Failure> {
     ensure(got == expected, || {
         format!("{what}: got {got:?}, expected {expected:?}")
     })
 }
 
 /// Fails unless `result` is an error that `is_right`.
-pub(super) fn refused<T>(
+pub(crate) fn refused<T>(
     what: &str,
     result: Result<T, Error>,
     expected: &str,
@@ -61,10 +61,10 @@ pub(super) fn refused<T>(
     }
 }
 
-pub(super) fn is_unsupported(error: &Error) -> bool {
+pub(crate) fn is_unsupported(error: &Error) -> bool {
     matches!(error, Error::Unsupported { .. })
 }
 
-pub(super) fn is_closed(error: &Error) -> bool {
+pub(crate) fn is_closed(error: &Error) -> bool {
     matches!(error, Error::Closed)
 }

@@ -1,0 +1,28 @@
+//! HM9000 on etcd, the third published benchmark: its simulated Cloud Foundry, and
+//! the rules by which it called a store fresh, over any store of keys and in virtual time.
+//!
+//! ```
+//! use tsb_run::hm9000::{Event, Simulator, SimulatorOptions};
+//!
+//! let mut simulator = Simulator::new(SimulatorOptions { apps: 30_000, ..SimulatorOptions::default() });
+//! assert_eq!(simulator.deas().len(), 300);
+//! let mut heartbeats = 0;
+//! for _second in 0..10 {
+//!     simulator.tick(|_, event| heartbeats += usize::from(matches!(event, Event::Heartbeat(_))));
+//! }
+//! assert_eq!(heartbeats, 300);
+//! ```
+
+mod guid;
+mod listener;
+mod records;
+mod simulator;
+
+pub use guid::Guid;
+pub use listener::{Freshness, Heartbeat, Listener, poll};
+pub use records::{
+    ACTUAL_FRESH, DESIRED_FRESH, advertise_payload, heartbeat_payload, instance_key, instance_value, presence_key,
+};
+pub use simulator::{
+    ADVERTISE_INTERVAL_S, App, AppState, DEA_CAPACITY, Dea, Event, HEARTBEAT_INTERVAL_S, Simulator, SimulatorOptions,
+};

@@ -1,0 +1,226 @@
+use std::sync::Mutex;
+
+use tsb_core::time::ManualClock;
+use tsb_stores::keyed::{KeyedCapabilities, KeyedMemory, KeyedMemoryOptions, KeyedVisitor, PutAck};
+use tsb_stores::parts::lock;
+
+use super::*;
+use crate::hm9000::{Event, SimulatorOptions};
+
+/// A store in memory that takes time for each key, and that can fail.
+#[derive(Debug)]
+struct Slow {
+    inner: KeyedMemory,
+    clock: Arc<ManualClock>,
+    ns_per_key: Mutex<u64>,
+    fails: Mutex<bool>,
+}
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("slow")
+    }
+}
+
+impl KeyedStore for Slow {
+    fn capabilities(&self) -> KeyedCapabilities {
+        self.inner.capabilities()
+    }
+    fn put(&self, puts: &[Put], refused: &mut Refusals) -> Result<PutAck> {
+        self.clock.advance(*lock(&self.ns_per_key) * puts.len() as u64);
+        if *lock(&self.fails) {
+            return Err(Error::Overloaded {
+                store: self.to_string(),
+                what: "on purpose".to_owned(),
+            });
+        }
+        self.inner.put(puts, refused)
+    }
+    fn delete(&self, keys: &[Key]) -> Result<usize> {
+        self.inner.delete(keys)
+    }
+    fn delete_below(&self, prefix: Option<&Key>) -> Result<()> {
+        self.inner.delete_below(prefix)
+    }
+    fn get(&self, key: &Key) -> Result<Option<String>> {
+        self.inner.get(key)
+    }
+    fn list(&self, prefix: Option<&Key>, visit: &mut KeyedVisitor<'_>) -> Result<()> {
+        self.inner.list(prefix, visit)
+    }
+    fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+struct Scene {
+    clock: Arc<ManualClock>,
+    simulator: Simulator,
+    listener: Listener<Slow>,
+}
+
+impl Scene {
+    fn new(apps: usize) -> Self {
+        let clock: Arc<ManualClock> = Arc::default();
+        let store = Slow {
+            inner: KeyedMemory::new(KeyedMemoryOptions::default(), clock.clone()),
+            clock: clock.clone(),
+            ns_per_key: Mutex::new(0),
+            fails: Mutex::new(false),
+        };
+        let simulator = Simulator::new(SimulatorOptions {
+            apps,
+            ..SimulatorOptions::default()
+        });
+        let listener = Listener::new(store, clock.clone());
+        listener.fetch_desired(&simulator).unwrap();
+        Self {
+            clock,
+            simulator,
+            listener,
+        }
+    }
+
+    /// A second of the document's loop: a tick, a sync, the sleep, and a poll. Returns whether an
+    /// advertise was heard, and the freshness.
+    fn second(&mut self) -> (bool, Freshness) {
+        let (listener, mut advertised) = (&mut self.listener, false);
+        self.simulator.tick(|simulator, event| match event {
+            Event::Advertise(_) => {
+                advertised = true;
+                listener.hear_advertise().unwrap();
+            }
+            Event::Heartbeat(dea) => {
+                let heartbeat = Heartbeat::of(simulator, dea).unwrap();
+                let _ = listener.hear_heartbeat(heartbeat);
+            }
+        });
+        let _ = listener.sync();
+        self.clock.advance(SECOND_NS);
+        (advertised, poll(listener.store(), &*self.clock).unwrap())
+    }
+
+    fn count(&self, prefix: &str) -> usize {
+        listed(self.listener.store(), prefix).unwrap().len()
+    }
+}
+
+/// The acceptance number of the experiment: whatever the store holds, the first poll at least
+/// 30 s after the first advertise is the first that is fresh.
+#[test]
+fn fresh_is_a_timer_that_starts_with_the_first_advertise() {
+    for apps in [10, 1_000, 30_000] {
+        let mut scene = Scene::new(apps);
+        let (mut first_advertise, mut first_fresh) = (None, None);
+        for second in 1..=40 {
+            let began = scene.clock.wall().as_secs();
+            let (advertised, freshness) = scene.second();
+            if advertised {
+                first_advertise.get_or_insert(began);
+            }
+            if freshness.is_fresh() {
+                first_fresh.get_or_insert(second);
+            } else {
+                assert_eq!(freshness.to_string(), "Actual state is not fresh");
+            }
+        }
+        assert_eq!(first_fresh, first_advertise.map(|at| at + 30), "{apps} apps");
+    }
+}
+
+#[test]
+fn the_store_holds_each_instance_once_and_presence_of_each_dea() {
+    let mut scene = Scene::new(995);
+    for _ in 0..10 {
+        scene.second();
+    }
+    assert_eq!(
+        (scene.count(ACTUAL), scene.count(PRESENCE), scene.count(DESIRED)),
+        (995, 10, 995)
+    );
+    let metric = scene
+        .listener
+        .store()
+        .get(&key("v1/metrics/ReceivedHeartbeats").unwrap());
+    assert_eq!(metric.unwrap().as_deref(), Some("10.00000"));
+    for app in &scene.simulator.apps()[..995] {
+        let stored = scene.listener.store().get(&instance_key(app).unwrap()).unwrap();
+        assert_eq!(stored, Some(instance_value(&scene.simulator, app)));
+    }
+    // An interval later the ten new apps are there as well, and nothing was written twice.
+    for _ in 0..10 {
+        scene.second();
+    }
+    assert_eq!(scene.count(ACTUAL), 1_005);
+}
+
+/// What the document's criterion does not see: no instance was ever written.
+#[test]
+fn a_store_without_instances_is_called_fresh() {
+    let mut scene = Scene::new(1_000);
+    for _ in 0..40 {
+        // No heartbeat at all: advertises alone.
+        let listener = &scene.listener;
+        scene.simulator.tick(|_, event| {
+            if matches!(event, Event::Advertise(_)) {
+                listener.hear_advertise().unwrap();
+            }
+        });
+        scene.clock.advance(SECOND_NS);
+    }
+    let freshness = poll(scene.listener.store(), &*scene.clock).unwrap();
+    assert!(freshness.is_fresh());
+    assert_eq!(scene.count(ACTUAL), 0);
+}
+
+#[test]
+fn a_slow_sync_does_not_bump_and_a_failed_one_revokes() {
+    let mut scene = Scene::new(1_000);
+    for _ in 0..35 {
+        scene.second();
+    }
+    let fresh = key(ACTUAL_FRESH).unwrap();
+    assert!(scene.listener.store().get(&fresh).unwrap().is_some());
+    // Each sync takes more than a second, so the key lapses after its time to live.
+    *lock(&scene.listener.store().ns_per_key) = SECOND_NS;
+    let mut seconds = 0;
+    while scene.listener.store().get(&fresh).unwrap().is_some() {
+        assert!(seconds < 60);
+        seconds += 1;
+        scene.second();
+    }
+    *lock(&scene.listener.store().ns_per_key) = 0;
+    while scene.listener.store().get(&fresh).unwrap().is_none() {
+        scene.second();
+    }
+    *lock(&scene.listener.store().fails) = true;
+    // Ten DEAs have a heartbeat within ten seconds.
+    for _ in 0..10 {
+        scene.second();
+    }
+    assert_eq!(scene.listener.store().get(&fresh).unwrap(), None);
+}
+
+#[test]
+fn instances_of_a_silent_dea_are_removed_and_of_a_changed_heartbeat_too() {
+    let mut scene = Scene::new(20);
+    for _ in 0..10 {
+        scene.second();
+    }
+    let store = || scene.listener.store();
+    assert_eq!(listed(store(), ACTUAL).unwrap().len(), 20);
+    // The first DEA has two of the twenty, and one of the ten apps that were added since, which
+    // no heartbeat has named yet. It reports one; the other DEAs send nothing.
+    let mut heartbeat = Heartbeat::of(&scene.simulator, 0).unwrap();
+    assert_eq!(heartbeat.instances.len(), 3);
+    heartbeat.instances.truncate(1);
+    scene.listener.hear_heartbeat(heartbeat.clone()).unwrap();
+    scene.listener.sync().unwrap();
+    assert_eq!(scene.count(ACTUAL), 19);
+    scene.clock.advance(TTL_NS);
+    scene.listener.hear_heartbeat(heartbeat).unwrap();
+    scene.listener.sync().unwrap();
+    // The presence of the first had expired as well when the cache was read, so its instance is
+    // written again.
+    assert_eq!(scene.count(ACTUAL), 1);
+}
