@@ -99,7 +99,7 @@ pub struct Band {
     pub parts: Parts,
 }
 
-/// What response times consist of. Takes about 100 KiB, all reserved when it is made; recording
+/// What response times consist of. Takes about 40 KiB, all reserved when it is made; recording
 /// allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Breakdown {
@@ -171,7 +171,7 @@ impl Breakdown {
 
     /// The [`WORST_MAX`] slowest operations, slowest first.
     pub fn worst(&self) -> Vec<WorstOperation> {
-        self.worst.sorted()
+        self.worst.list()
     }
 }
 

@@ -103,7 +103,7 @@ pub fn slowest(breakdown: &BreakdownReport) -> Vec<String> {
     let during = |kind: EventKind| {
         worst
             .iter()
-            .filter(|one| one.during.iter().any(|event| event.kind == kind))
+            .filter(move |one| one.during.iter().any(|event| event.kind == kind))
     };
     let events = EventKind::ALL.into_iter().map(|kind| (kind, during(kind).count()));
     let mut events: Vec<String> = events
@@ -149,4 +149,41 @@ pub(super) fn text(run: &Run, lines: &mut Lines) {
     slowest(breakdown)
         .into_iter()
         .for_each(|sentence| lines.sentence(sentence));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_have_their_usual_names() {
+        let names = [0.5, 0.9, 0.99, 0.999, 1.0].map(quantile_name);
+        assert_eq!(names, ["p50", "p90", "p99", "p99.9", "max"]);
+    }
+
+    #[test]
+    fn the_slowest_are_summed_up_and_nothing_is_blamed() {
+        let breakdown: BreakdownReport = serde_json::from_value(serde_json::json!({
+            "quantiles": [],
+            "worst": [
+                { "group": 0, "tick": 7, "due_ns": 5, "response_ns": 9_000_000,
+                  "parts": { "waiting_ns": 0, "late_ns": 1_000_000, "store_ns": 8_000_000 },
+                  "during": [{ "kind": "commit", "events": 1, "overlap_ns": 10 }] },
+                { "group": 0, "tick": 8, "due_ns": 6, "response_ns": 8_000_000,
+                  "parts": { "waiting_ns": 7_000_000, "late_ns": 0, "store_ns": 1_000_000 } },
+            ],
+            "dropped_events": 3,
+        }))
+        .unwrap();
+        assert_eq!(
+            slowest(&breakdown),
+            [
+                "the 2 slowest took 8.00 ms to 9.00 ms; the largest part was waiting in 1, store in 1",
+                "the store committed during 1, nothing of note was seen during 1; what happened during one need not \
+                 be its cause",
+                "3 later events were not kept, so more may have happened during them",
+            ]
+        );
+        assert!(slowest(&BreakdownReport::default()).is_empty());
+    }
 }

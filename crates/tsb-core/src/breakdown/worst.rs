@@ -1,6 +1,7 @@
 //! The slowest operations of a run, one by one.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 use super::Parts;
 
@@ -37,22 +38,20 @@ impl PartialOrd for WorstOperation {
     }
 }
 
-/// Room for candidates: the more, the more seldom the fastest of them are sorted out. That is what
-/// an operation costs while response times only grow, as they do behind a store that is too slow.
-const CANDIDATES: usize = 1024;
-
-/// Keeps the slowest. An operation that is none of them costs one comparison.
+/// Keeps the slowest. An operation that is none of them costs one comparison. While response times
+/// only grow, as they do behind a store that is too slow, every operation is one of them: it takes
+/// the place of the fastest at one end, and goes to the other.
 #[derive(Clone, Debug)]
 pub(super) struct Worst {
-    // Holds the slowest in any order, among others. Never longer than CANDIDATES.
-    candidates: Vec<WorstOperation>,
+    // Slowest last. Never longer than WORST_MAX.
+    sorted: VecDeque<WorstOperation>,
     floor_ns: u64,
 }
 
 impl Worst {
     pub(super) fn new() -> Self {
         Self {
-            candidates: Vec::with_capacity(CANDIDATES),
+            sorted: VecDeque::with_capacity(WORST_MAX),
             floor_ns: 0,
         }
     }
@@ -65,36 +64,39 @@ impl Worst {
 
     #[inline]
     pub(super) fn keep(&mut self, operation: WorstOperation) {
-        if self.candidates.len() == CANDIDATES {
-            self.sort_out();
+        if self.sorted.len() == WORST_MAX {
+            if self.sorted.front().is_some_and(|fastest| operation < *fastest) {
+                return;
+            }
+            self.sorted.pop_front();
         }
-        self.candidates.push(operation);
+        match self.sorted.back() {
+            Some(slowest) if operation.response_ns <= slowest.response_ns => self.insert(operation),
+            _ => self.sorted.push_back(operation),
+        }
+        if self.sorted.len() == WORST_MAX {
+            self.floor_ns = self.sorted.front().map_or(0, |fastest| fastest.response_ns);
+        }
     }
 
-    /// Leaves the slowest, and raises the floor to the fastest of them.
     #[cold]
-    fn sort_out(&mut self) {
-        let (_, fastest, _) = self
-            .candidates
-            .select_nth_unstable_by(WORST_MAX - 1, |one, other| other.cmp(one));
-        self.floor_ns = fastest.response_ns;
-        self.candidates.truncate(WORST_MAX);
+    fn insert(&mut self, operation: WorstOperation) {
+        let place = self.sorted.partition_point(|one| *one < operation);
+        self.sorted.insert(place, operation);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        other.sorted().into_iter().for_each(|operation| self.keep(operation));
+        other.sorted.iter().for_each(|operation| self.keep(*operation));
     }
 
     pub(super) fn clear(&mut self) {
-        self.candidates.clear();
+        self.sorted.clear();
         self.floor_ns = 0;
     }
 
-    pub(super) fn sorted(&self) -> Vec<WorstOperation> {
-        let mut all = self.candidates.clone();
-        all.sort_unstable_by(|one, other| other.cmp(one));
-        all.truncate(WORST_MAX);
-        all
+    /// Slowest first.
+    pub(super) fn list(&self) -> Vec<WorstOperation> {
+        self.sorted.iter().rev().copied().collect()
     }
 }
 
@@ -125,16 +127,16 @@ mod tests {
         }
         let [mut one, other] = halves;
         one.merge(&other);
-        let kept: Vec<u64> = one.sorted().iter().map(|one| one.response_ns).collect();
+        let kept: Vec<u64> = one.list().iter().map(|one| one.response_ns).collect();
         assert_eq!(kept, (7_820..=7_919).rev().collect::<Vec<u64>>());
-        assert!((1..=7_820).contains(&one.floor_ns()), "{}", one.floor_ns());
+        assert_eq!(one.floor_ns(), 7_820);
     }
 
     #[test]
     fn of_equally_slow_operations_the_first_are_kept() {
         let mut worst = Worst::new();
-        (0..3_000).rev().for_each(|tick| worst.keep(operation(50, tick)));
-        let kept: Vec<u64> = worst.sorted().iter().map(|one| one.tick).collect();
+        (0..300).rev().for_each(|tick| worst.keep(operation(50, tick)));
+        let kept: Vec<u64> = worst.list().iter().map(|one| one.tick).collect();
         assert_eq!(kept, (0..WORST_MAX as u64).collect::<Vec<u64>>());
     }
 }
