@@ -66,14 +66,14 @@ impl Parts {
         self.waiting_ns + self.late_ns + self.encoding_ns + self.transport_ns + self.store_ns
     }
 
-    /// Adds the parts of other operations.
+    /// Adds the parts of other operations. Sums wrap, after 584 years of response time.
     #[inline]
     pub const fn add(&mut self, other: &Self) {
-        self.waiting_ns = self.waiting_ns.saturating_add(other.waiting_ns);
-        self.late_ns = self.late_ns.saturating_add(other.late_ns);
-        self.encoding_ns = self.encoding_ns.saturating_add(other.encoding_ns);
-        self.transport_ns = self.transport_ns.saturating_add(other.transport_ns);
-        self.store_ns = self.store_ns.saturating_add(other.store_ns);
+        self.waiting_ns = self.waiting_ns.wrapping_add(other.waiting_ns);
+        self.late_ns = self.late_ns.wrapping_add(other.late_ns);
+        self.encoding_ns = self.encoding_ns.wrapping_add(other.encoding_ns);
+        self.transport_ns = self.transport_ns.wrapping_add(other.transport_ns);
+        self.store_ns = self.store_ns.wrapping_add(other.store_ns);
     }
 }
 
