@@ -1,5 +1,6 @@
 //! Formats results: text for people, JSON and CSV for programs.
 
+pub mod breakdown;
 pub mod compare;
 pub mod csv;
 pub mod figures;

@@ -484,6 +484,16 @@ fn a_process_that_was_stopped_is_noisy_however_busy_it_was_and_however_long_its_
         "{}",
         late.reasons()
     );
+    // The slowest operations say what it was: the generator was late, and the process stood still.
+    let breakdown = &late.report["latency"]["breakdown"];
+    let max = breakdown["quantiles"].as_array().and_then(|all| all.last());
+    let share = max.and_then(|max| max["shares"]["late"].as_f64());
+    assert!(share > Some(0.9), "{max:?}");
+    let during = breakdown["worst"][0]["during"].as_array();
+    assert!(
+        during.is_some_and(|all| all.iter().any(|event| event["kind"] == "paused")),
+        "{during:?}"
+    );
 }
 
 #[test]

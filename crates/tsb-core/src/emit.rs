@@ -55,6 +55,11 @@ pub struct Operation<'a, K: Kind = Writes> {
     /// When it should have started, in nanoseconds of the run's clock. In a closed loop,
     /// when it did start.
     pub due: u64,
+    /// When it did start, on the same clock; `None` if the caller has not read it.
+    pub begun: Option<u64>,
+    /// The part of the time from due to start in which the emitter itself was late, in
+    /// nanoseconds; the rest was waiting for the target.
+    pub late_ns: u64,
     /// Which operation of the timetable it is.
     pub slot: Slot,
 }
@@ -65,6 +70,8 @@ impl<'a> Operation<'a> {
         Self {
             payload: batch,
             due,
+            begun: None,
+            late_ns: 0,
             slot,
         }
     }

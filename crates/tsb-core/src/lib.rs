@@ -57,6 +57,7 @@
 //! program in `tsb-cli`.
 
 pub mod batch;
+pub mod breakdown;
 pub mod bytes;
 mod cpu;
 pub mod durability;

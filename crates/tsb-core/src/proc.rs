@@ -10,7 +10,7 @@ pub(crate) mod recorded;
 
 pub use machine::{
     CpuTimes, Memory, boot, boot_id, cpu_model, file_system, kernel_release, load, network_setting, some_pressure,
-    tick_ns,
+    stalled_ns, tick_ns,
 };
 pub use net::{Listening, listening_sockets, udp_drops};
 pub use process::{ControlGroup, Io, ProcessStatus, Schedstat, Stat, own_groups, processes, schedstats_of, sockets_of};

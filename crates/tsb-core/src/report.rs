@@ -6,6 +6,7 @@
 //! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
 //! figures. How a report is displayed is *not* decided here but in the renderer.
 
+mod breakdown;
 mod damage;
 pub mod examination;
 mod exceptions;
@@ -33,6 +34,9 @@ use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
+pub use breakdown::{
+    BreakdownReport, EventDuring, EventKind, KnownParts, PartShares, PartTimes, QuantileShares, SlowOperation,
+};
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
 pub use phase::{ON_TIME_NS, PhaseLatency, PhaseReport};
@@ -330,6 +334,10 @@ pub struct Latency {
     /// The complete distributions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curves: Option<Curves>,
+    /// What response times consist of; absent in reports of earlier versions, and where an emitter
+    /// did not come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakdown: Option<BreakdownReport>,
 }
 
 impl Latency {
@@ -344,6 +352,7 @@ impl Latency {
             untimed: 0,
             missing: 0,
             curves: None,
+            breakdown: None,
         }
     }
 }

@@ -27,6 +27,7 @@
 //! It is *not* the instrument (that is `tsb-core`), not where a text such as `memory:?retention=7d`
 //! becomes a store (that is `tsb-run`), and no client of a server (`tsb-remote`). It prints nothing.
 
+mod activity;
 mod block;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -54,6 +55,7 @@ pub mod throttle;
 pub mod write_cache;
 mod write_lane;
 
+pub use activity::{Activity, ActivityKind, UnderWay};
 pub use damage::{Damage, DamageKind, DamageLog};
 pub use error::{Error, Result};
 pub use own_threads::OwnThreads;

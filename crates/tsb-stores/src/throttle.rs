@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use tsb_core::time::Clock;
 use tsb_core::{Batch, BatchBuf, Durability, SeriesId, SeriesKey, Timestamp};
 
+use crate::activity::{Activity, ActivityKind};
 use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::resample::Resampler;
@@ -75,6 +76,7 @@ pub struct Throttle<S> {
     // On the clock. `NEVER`: no window has begun.
     began_ns: AtomicU64,
     fault_log: Mutex<FaultLog>,
+    activity: Activity,
 }
 
 /// The beginning of a throttle whose windows wait for [`Throttle::begin_in`].
@@ -155,6 +157,7 @@ impl<S: Store> Throttle<S> {
             windows: windows.map_err(invalid)?,
             began_ns: AtomicU64::new(NEVER),
             fault_log: Mutex::new(FaultLog::default()),
+            activity: Activity::new(),
         })
     }
 
@@ -172,6 +175,14 @@ impl<S: Store> Throttle<S> {
         let after = self.windows.partition_point(|window| window.end_ns <= since_ns);
         let window = self.windows.get(after).filter(|window| window.from_ns <= since_ns)?;
         Some((window, began_ns, since_ns))
+    }
+
+    /// Waits until `until_ns` of the clock.
+    fn hold_back(&self, until_ns: u64) {
+        if self.clock.now() < until_ns {
+            let _under_way = self.activity.begin(ActivityKind::HoldBack);
+            self.clock.wait_until(until_ns);
+        }
     }
 
     /// The exact record of all faults so far.
@@ -326,9 +337,9 @@ impl<S: Store> Store for Throttle<S> {
             return self.inner.write(batch, refused);
         };
         let (start_ns, end_ns) = window.admit(since_ns, batch.len() as u64);
-        self.clock.wait_until(began_ns.saturating_add(start_ns));
+        self.hold_back(began_ns.saturating_add(start_ns));
         let result = self.pass(window, batch, refused);
-        self.clock.wait_until(began_ns.saturating_add(end_ns));
+        self.hold_back(began_ns.saturating_add(end_ns));
         result
     }
 
@@ -339,7 +350,7 @@ impl<S: Store> Store for Throttle<S> {
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         if let Some((window, began_ns, since_ns)) = self.window() {
             let (start_ns, _) = window.admit(since_ns, 0);
-            self.clock.wait_until(began_ns.saturating_add(start_ns));
+            self.hold_back(began_ns.saturating_add(start_ns));
         }
         self.inner.flush(scope, level)
     }
@@ -383,6 +394,7 @@ impl<S: Store> Store for Throttle<S> {
         Stats {
             accepted: inner.accepted + fault_log.faults.lost.len() as u64,
             samples: inner.samples + fault_log.faults.duplicated.len() as u64,
+            activity: [vec![self.activity.clone()], inner.activity].concat(),
             ..inner
         }
     }

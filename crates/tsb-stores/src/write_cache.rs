@@ -261,6 +261,7 @@ impl<S: Store> Store for WriteCache<S> {
                 ..inner.footprint
             },
             damage: [inner.damage.clone(), self.shared.damage()].concat(),
+            activity: self.shared.activities().chain(inner.activity).collect(),
             disk_bytes: match (
                 inner.disk_bytes,
                 self.shared.journal.as_ref().and_then(Journal::disk_bytes),

@@ -4,6 +4,7 @@
 //! from the same JSON. Every figure carries its exact number and its JSON pointer. The page
 //! fetches nothing: its own content security policy forbids it.
 
+mod breakdown;
 mod data;
 mod latency;
 mod ledger;
@@ -73,6 +74,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     phases::section(&shown, &mut page);
     plots::rate_and_staleness(&shown, &mut page);
     latency::section(&shown, &mut page);
+    breakdown::section(&shown, &mut page);
     queries::section(&shown, &mut page);
     plots::heat_map(&shown, &mut page);
     plots::resources(&shown, &mut page);

@@ -30,6 +30,7 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     rates(run, lines);
     super::phases::text(run, lines);
     latencies(run, lines);
+    super::breakdown::text(run, lines);
     queries::table(run, lines);
     costs(run, lines);
     ledger(run, lines);

@@ -52,7 +52,8 @@ impl Payload for Batch<'_> {
 /// }
 ///
 /// let mut map = Default::default();
-/// let put = Operation { payload: Put("load", 1.5), due: 0, slot: Default::default() };
+/// let (begun, slot) = (None, Default::default());
+/// let put = Operation { payload: Put("load", 1.5), due: 0, begun, late_ns: 0, slot };
 /// let _ = target(&mut map).send(&put);
 /// assert_eq!(map["load"], 1.5);
 /// ```

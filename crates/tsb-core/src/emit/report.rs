@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::cpu::PhaseCpu;
+use crate::breakdown::Breakdown;
 use crate::latency::{Recording, Summary};
 use crate::schedule::{Frontier, Timetable};
 use crate::time::SECOND_NS;
@@ -90,6 +91,8 @@ pub struct Latency {
     /// our own lateness, as opposed to waiting behind a slow target. Preparing, waking
     /// up late and being preempted are in it.
     pub own_lag: Recording,
+    /// What response times consist of: lag in two parts, and the time in the target.
+    pub breakdown: Breakdown,
     /// Samples behind `response` and `service`.
     pub done_samples: u64,
     /// Samples behind `lag` and `own_lag`.
@@ -103,6 +106,7 @@ impl Latency {
         self.service.merge(other.service);
         self.lag.merge(other.lag);
         self.own_lag.merge(other.own_lag);
+        self.breakdown.merge(&other.breakdown);
         self.done_samples += other.done_samples;
         self.started_samples += other.started_samples;
     }

@@ -9,6 +9,7 @@ use super::exceptions::ExceptionList;
 use super::live::LiveWorker;
 use super::report::{Counts, Ended, ExceptionKind, Latency, Tally, WorkerReport};
 use super::settings::Run;
+use crate::breakdown::{Breakdown, Parts};
 use crate::latency::Recorder;
 use crate::schedule::{Frontier, Planned, Slot};
 use crate::time::Clock;
@@ -20,6 +21,7 @@ pub(super) struct WorkerState {
     service: Recorder,
     lag: Recorder,
     own_lag: Recorder,
+    breakdown: Breakdown,
     done_samples: u64,
     started_samples: u64,
     /// Taken from the agenda, not yet handed to the target.
@@ -58,6 +60,7 @@ impl WorkerState {
             service: recorder(),
             lag: recorder(),
             own_lag: recorder(),
+            breakdown: Breakdown::new(),
             done_samples: 0,
             started_samples: 0,
             pending: None,
@@ -117,6 +120,7 @@ impl WorkerState {
     pub(super) fn account(&mut self, slot: Slot, samples: u64, outcome: Outcome, times: OperationTimes) {
         let OperationTimes {
             due: due_ns,
+            late: late_ns,
             begun: begun_ns,
             done: done_ns,
         } = times;
@@ -128,7 +132,7 @@ impl WorkerState {
         let is_warm = due_ns.unwrap_or(begun_ns) >= self.warm_from_ns;
         if is_warm && let Some(lag_ns) = lag_ns {
             self.lag.record(lag_ns);
-            self.own_lag.record(self.own_ns.min(lag_ns));
+            self.own_lag.record(late_ns);
             self.started_samples += samples;
         }
         match outcome {
@@ -138,7 +142,11 @@ impl WorkerState {
                 self.counts.rejected += u64::from(rejected);
                 if is_warm && accepted > 0 {
                     self.service.record(service_ns);
-                    self.response.record(service_ns + lag_ns.unwrap_or(0));
+                    let lag_ns = lag_ns.unwrap_or(0);
+                    self.response.record(service_ns + lag_ns);
+                    let mut parts = Parts::of_lag(lag_ns, late_ns);
+                    parts.store_ns = service_ns;
+                    self.breakdown.record(slot, due_ns.unwrap_or(begun_ns), &parts);
                     self.done_samples += samples;
                 }
             }
@@ -209,6 +217,7 @@ impl WorkerState {
             service: self.service.finish(),
             lag: self.lag.finish(),
             own_lag: self.own_lag.finish(),
+            breakdown: self.breakdown,
             done_samples: self.done_samples,
             started_samples: self.started_samples,
         };
@@ -230,11 +239,13 @@ impl WorkerState {
     }
 }
 
-/// When an operation was due, begun and done, in nanoseconds of the run's clock.
+/// When an operation was due, begun and done, and how late it was, in nanoseconds of the run's clock.
 #[derive(Clone, Copy)]
 pub(super) struct OperationTimes {
     /// `None` in a closed loop.
     pub(super) due: Option<u64>,
+    /// How much of the time from due to begun the emitter itself was late.
+    pub(super) late: u64,
     pub(super) begun: u64,
     pub(super) done: u64,
 }

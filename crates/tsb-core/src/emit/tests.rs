@@ -11,6 +11,8 @@ use crate::series::SeriesId;
 use crate::time::{Clock, ManualClock, MonotonicClock, SECOND_NS, Timestamp};
 use crate::verdict::{Evidence, Status};
 
+mod taken_apart;
+
 const MS: u64 = 1_000_000;
 
 /// One group that reports every millisecond, with 54 samples, for `length_ns`.

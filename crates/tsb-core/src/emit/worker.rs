@@ -140,12 +140,20 @@ pub(super) fn drive<S: Source, T: Target<S::Kind>>(
         }
         state.in_flight = Some((slot, samples));
         let due = due_ns.unwrap_or(begun_ns);
-        let outcome = target.send(&Operation { payload, due, slot });
+        let late_ns = state.own_ns.min(begun_ns - due.min(begun_ns));
+        let outcome = target.send(&Operation {
+            payload,
+            due,
+            begun: Some(begun_ns),
+            late_ns,
+            slot,
+        });
         let done_ns = clock.now();
         state.in_flight = None;
         state.phases.called(done_ns, clock);
         let times = OperationTimes {
             due: due_ns,
+            late: late_ns,
             begun: begun_ns,
             done: done_ns,
         };

@@ -12,7 +12,7 @@ use super::address::Address;
 use super::answers::Answers;
 use super::cpu::Meter;
 use super::ingest::{Ingest, Intake, IntakeSink};
-use super::milepost::{Milepost, Mileposts, Timing};
+use super::milepost::{Arrival, Milepost, Mileposts, Timing};
 use super::options::ListenOptions;
 use super::piece_size::PieceSize;
 use super::read_buffer::{PartialRecord, ReadBuffer};
@@ -112,6 +112,11 @@ pub(super) struct Connection {
     /// When the next bytes to decode were read, or when their decoding began if other bytes of the
     /// same read came before. Used only where operations are timed.
     arrived_at: u64,
+    /// Since when there has always been something to read, on the listener's clock; `None` while
+    /// there is nothing.
+    busy_from: Option<u64>,
+    /// When the last samples had been applied, on the same clock.
+    applied_at: u64,
     piece_size: PieceSize,
 }
 
@@ -131,6 +136,8 @@ impl Connection {
             claim: Claim::Open,
             consumed: 0,
             arrived_at: 0,
+            busy_from: None,
+            applied_at: 0,
             piece_size: PieceSize::new(),
         }
     }
@@ -144,7 +151,10 @@ impl Connection {
         let mut buffer = ReadBuf::new(room.ok_or(ConnectionEnd::Overlong)?);
         let mut context = Context::from_waker(&self.waker);
         match stream.poll_read(&mut context, &mut buffer) {
-            Poll::Pending => Ok(false),
+            Poll::Pending => {
+                self.busy_from = None;
+                Ok(false)
+            }
             Poll::Ready(Err(_)) => Err(ConnectionEnd::Broken),
             Poll::Ready(Ok(())) => match buffer.filled().len() {
                 0 => Err(ConnectionEnd::Eof),
@@ -162,6 +172,7 @@ impl Connection {
         add(&shared.counters.bytes, count as u64);
         if shared.mileposts.is_some() {
             self.arrived_at = shared.clock.now();
+            self.busy_from.get_or_insert(self.arrived_at);
         }
     }
 
@@ -244,8 +255,14 @@ impl Connection {
         }
         if let Claim::Some(mileposts) = &mut self.claim {
             let mut timing = timing.lock().unwrap_or_else(PoisonError::into_inner);
-            timing.pass(mileposts, self.consumed, self.arrived_at, now);
+            let arrival = Arrival {
+                busy_from: self.busy_from.unwrap_or(self.arrived_at),
+                busy_until: self.applied_at,
+                read: self.arrived_at,
+            };
+            timing.pass(mileposts, self.consumed, arrival, now);
         }
+        self.applied_at = now;
         Ok(rejected)
     }
 

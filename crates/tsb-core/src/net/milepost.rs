@@ -11,8 +11,9 @@
 //! the time in decoder and store:
 //!
 //! ```text
-//!   due        start                      read               applied
-//!    |---lag----|---------delivery---------|------service------|
+//!   due        start      encoded         read               applied
+//!    |---lag----|-encoding--|--transport---|                   |
+//!               |---------delivery---------|------service------|
 //!    |-----------------------response--------------------------|
 //! ```
 
@@ -23,7 +24,9 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::address::Address;
 use super::datagram::{WaymarkReceiver, WaymarkSender};
+use crate::breakdown::{Breakdown, Parts};
 use crate::latency::Histogram;
+use crate::schedule::Slot;
 
 /// One operation on the wire, as its emitter sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +38,46 @@ pub(super) struct Milepost {
     pub(super) end: u64,
     /// Due time, in nanoseconds of the run's clock.
     pub(super) due: u64,
+    /// The part of the time from due to start in which the emitter itself was late, in
+    /// nanoseconds.
+    pub(super) late: u64,
     /// Start time, on the same clock.
     pub(super) start: u64,
+    /// When all of it was encoded, on the same clock.
+    pub(super) encoded: u64,
     /// Number of samples.
     pub(super) samples: u32,
     /// Its group in the roster.
     pub(super) group: u32,
     /// Tick of the group.
     pub(super) tick: u64,
+}
+
+impl Milepost {
+    /// What the response time consists of. `start` and `arrival.read` are not later than `now`.
+    fn parts(&self, start: u64, arrival: Arrival, now: u64) -> Parts {
+        let mut parts = Parts::of_lag(start.saturating_sub(self.due), self.late);
+        let encoded = self.encoded.clamp(start, arrival.read);
+        let behind = arrival.busy_until.min(arrival.read);
+        let waiting_ns = behind.saturating_sub(encoded.max(arrival.busy_from));
+        parts.encoding_ns = encoded - start;
+        parts.waiting_ns += waiting_ns;
+        parts.transport_ns = arrival.read - encoded - waiting_ns;
+        parts.store_ns = now - arrival.read;
+        parts
+    }
+}
+
+/// When the receiver had read an operation, and how long it had been busy with earlier ones: an
+/// operation that was there meanwhile waited for them. On the run's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    /// Since when it has been busy without a pause.
+    pub(super) busy_from: u64,
+    /// When it was done with the last earlier operation.
+    pub(super) busy_until: u64,
+    /// When the operation's last byte was read.
+    pub(super) read: u64,
 }
 
 /// Marks reserved per operation. A full receive buffer holds some ten thousand datagrams; where an
@@ -144,6 +179,8 @@ pub struct Timing {
     pub delivery: Histogram,
     /// Read until applied, in nanoseconds: decoder and store; one entry per operation.
     pub service: Histogram,
+    /// What response times consist of.
+    pub breakdown: Breakdown,
     /// Number of samples of the timed operations.
     pub samples: u64,
     /// Operations whose last byte never arrived because the connection ended before.
@@ -165,6 +202,7 @@ impl Timing {
             response: Histogram::new(),
             delivery: Histogram::new(),
             service: Histogram::new(),
+            breakdown: Breakdown::new(),
             samples: 0,
             unfinished: 0,
             lost: 0,
@@ -172,12 +210,23 @@ impl Timing {
         }
     }
 
-    /// Times an operation whose last byte was read at `read` and that was applied at `now`.
-    pub(super) fn record(&mut self, milepost: &Milepost, read: u64, now: u64) {
-        let read = read.clamp(milepost.start.min(now), now);
+    /// Times an operation whose last byte was read at `arrival.read` and that was applied at `now`.
+    pub(super) fn record(&mut self, milepost: &Milepost, arrival: Arrival, now: u64) {
+        let start = milepost.start.min(now);
+        let read = arrival.read.clamp(start, now);
         self.response.record(now.saturating_sub(milepost.due));
-        self.delivery.record(read - milepost.start.min(now));
+        self.delivery.record(read - start);
         self.service.record(now - read);
+        let slot = Slot {
+            group: milepost.group,
+            tick: milepost.tick,
+            offset_ns: 0,
+        };
+        self.breakdown.record(
+            slot,
+            milepost.due,
+            &milepost.parts(start, Arrival { read, ..arrival }, now),
+        );
         self.samples += u64::from(milepost.samples);
     }
 
@@ -200,13 +249,13 @@ impl Timing {
     }
 
     /// Passes every milepost up to stream offset `applied`, at time `now`; the bytes up to there
-    /// had been read at `read`.
-    pub(super) fn pass(&mut self, mileposts: &mut Consumer<Milepost>, applied: u64, read: u64, now: u64) {
+    /// arrived as `arrival` says.
+    pub(super) fn pass(&mut self, mileposts: &mut Consumer<Milepost>, applied: u64, arrival: Arrival, now: u64) {
         while let Ok(next) = mileposts.peek() {
             if next.end > applied {
                 break;
             }
-            self.record(&next.clone(), read, now);
+            self.record(&next.clone(), arrival, now);
             let _ = mileposts.pop();
         }
     }
@@ -223,6 +272,7 @@ impl Timing {
         self.response.merge(&other.response);
         self.delivery.merge(&other.delivery);
         self.service.merge(&other.service);
+        self.breakdown.merge(&other.breakdown);
         self.samples += other.samples;
         self.unfinished += other.unfinished;
         self.lost += other.lost;
@@ -231,6 +281,7 @@ impl Timing {
         other.response.clear();
         other.delivery.clear();
         other.service.clear();
+        other.breakdown.clear();
         other.samples = 0;
         other.unfinished = 0;
         other.lost = 0;
@@ -260,7 +311,9 @@ mod tests {
                 from: 0,
                 end,
                 due,
+                late: 0,
                 start,
+                encoded: start + 40,
                 samples: 5,
                 group: 3,
                 tick: due,
@@ -268,11 +321,20 @@ mod tests {
             .unwrap();
         }
         let mut timing = Timing::new();
-        timing.pass(&mut claimed, 249, 1_400, 1_500);
+        let arrival = Arrival {
+            busy_from: 0,
+            busy_until: 1_300,
+            read: 1_400,
+        };
+        timing.pass(&mut claimed, 249, arrival, 1_500);
         assert_eq!((timing.response.count(), timing.samples), (1, 5));
         assert_eq!(timing.response.max(), Some(500));
         assert_eq!(timing.delivery.max(), Some(390));
         assert_eq!(timing.service.max(), Some(100));
+        // Of the lag of 10 none was the emitter's own; it was encoded at 1,050 and waited until 1,300.
+        let parts = timing.breakdown.worst()[0].parts;
+        assert_eq!((parts.waiting_ns, parts.late_ns), (10 + 250, 0));
+        assert_eq!((parts.encoding_ns, parts.transport_ns, parts.store_ns), (40, 100, 100));
         timing.abandon(&mut claimed);
         assert_eq!((timing.unfinished, &timing.named[..]), (1, &[(3, 2_000)][..]));
         let mut sum = Timing::new();

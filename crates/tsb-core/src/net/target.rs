@@ -200,7 +200,9 @@ impl StreamTarget {
                 from: 0,
                 end: out.written() + self.buffer.len() as u64,
                 due: operation.due,
+                late: operation.late_ns,
                 start,
+                encoded: self.clock.now(),
                 samples: operation.payload.len() as u32,
                 group: operation.slot.group,
                 tick: operation.slot.tick,
@@ -272,7 +274,7 @@ impl StreamTarget {
 
 impl Target for StreamTarget {
     fn send(&mut self, operation: &Operation<'_>) -> Outcome {
-        let start = self.clock.now();
+        let start = operation.begun.unwrap_or_else(|| self.clock.now());
         if self.out.is_none() {
             self.reconnect(start);
         }

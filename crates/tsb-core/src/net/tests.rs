@@ -4,6 +4,7 @@ mod fixed;
 mod hostile;
 mod protocols;
 mod requests;
+mod taken_apart;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -147,6 +147,17 @@ fn parse_some_pressure(text: &str) -> Option<f64> {
     value.parse::<f64>().ok().map(|percent| percent / 100.0)
 }
 
+/// Time so far in which some task waited for a resource, as for [`some_pressure`], in nanoseconds.
+pub fn stalled_ns(resource: &str) -> Option<u64> {
+    parse_stalled_ns(&read(&format!("/proc/pressure/{resource}"))?)
+}
+
+fn parse_stalled_ns(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let value = line.split_whitespace().find_map(|word| word.strip_prefix("total="))?;
+    value.parse::<u64>().ok()?.checked_mul(1_000)
+}
+
 /// The type of the file system that an absolute path is on.
 pub fn file_system(path: &Path) -> Option<String> {
     parse_file_system(&read("/proc/self/mountinfo")?, path)
@@ -209,6 +220,8 @@ mod tests {
         let text = "some avg10=3.50 avg60=0.10 avg300=0.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0";
         assert_eq!(parse_some_pressure(text), Some(0.035));
         assert_eq!(parse_some_pressure("garbage"), None);
+        assert_eq!(parse_stalled_ns(text), Some(7_000));
+        assert_eq!(parse_stalled_ns("some avg10=3.50"), None);
     }
 
     const MOUNTS: &str = "22 1 0:1 / / rw - ext4 /dev/a rw\n23 22 0:2 / /tmp rw shared:1 - tmpfs tmpfs rw\n24 22 0:3 / /a\\040b rw - xfs /dev/b rw";

@@ -8,8 +8,8 @@ use tsb_core::Timestamp;
 use tsb_core::latency::{Curve, Summary};
 use tsb_core::net::{Carrier, ListenerStats};
 use tsb_core::report::{
-    Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, Latency, ListenerReport, Offered,
-    PlaceReport, Projection, Rate, Run, Size, Target,
+    BreakdownReport, Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, KnownParts, Latency,
+    ListenerReport, Offered, PlaceReport, Projection, Rate, Run, Size, Target,
 };
 use tsb_stores::{Exactness, Stats, Store};
 
@@ -18,7 +18,7 @@ use super::earlier;
 use super::judge;
 use super::ledger::{LedgerInputs, done_means};
 use super::missing::{missing, missing_note};
-use super::path::{PassResult, Wire};
+use super::path::Wire;
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
 use super::{interval_latencies, peak, phases, recorded};
@@ -84,7 +84,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         durability(parts, response),
         rate,
         ledger,
-        latency(context, driven, response),
+        latency(context, performed, response),
     );
     run.started_at_ns = parts.base.0;
     run.duration_ns = driven.elapsed_ns;
@@ -146,7 +146,8 @@ pub(super) fn ledger_inputs<'a>(
     }
 }
 
-fn latency(context: &RunContext, driven: &PassResult, response: Summary) -> Latency {
+fn latency(context: &RunContext, performed: &Performed, response: Summary) -> Latency {
+    let driven = &performed.driven;
     let transport = context.plan.transport;
     let protocol = transport.is_wire().then_some(context.plan.protocol);
     let is_delivered = protocol.is_some() && !transport.is_answered();
@@ -163,6 +164,16 @@ fn latency(context: &RunContext, driven: &PassResult, response: Summary) -> Late
     latency.untimed = driven.wire.as_ref().map_or(0, |wire| wire.untimed);
     latency.missing = missing(driven);
     latency.curves = Some(curves);
+    let known = match protocol {
+        Some(_) if is_delivered => KnownParts::Wire,
+        None if driven.most_in_flight == 0 => KnownParts::Store,
+        _ => KnownParts::Answer,
+    };
+    let breakdown = BreakdownReport::new(known, &driven.breakdown, &driven.response.total, driven.start_ns);
+    latency.breakdown = breakdown.map(|mut breakdown| {
+        breakdown.name_events(&performed.observed.events, driven.start_ns);
+        breakdown
+    });
     latency
 }
 

@@ -477,6 +477,7 @@ fn inputs(
     MonitorInputs {
         context: Arc::clone(&started.context),
         store: Arc::clone(&started.store) as Arc<dyn Store>,
+        activities: started.store.stats().activity,
         start_ns,
         base,
         live: Arc::clone(&started.live),

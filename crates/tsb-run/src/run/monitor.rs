@@ -3,6 +3,7 @@
 //! A thread of its own polls ten times per second; nothing here is on the emitting path.
 
 mod asked;
+mod events;
 mod horizon;
 mod noise;
 mod sender;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tsb_core::Timestamp;
+use tsb_core::breakdown::EventLog;
 use tsb_core::emit::{Live, LiveTimes};
 use tsb_core::latency::Cells;
 use tsb_core::net::Timing;
@@ -21,7 +23,7 @@ use tsb_core::report::Interval;
 use tsb_core::resource::{Noise, Usage};
 use tsb_core::staleness::Staleness;
 use tsb_core::time::{SECOND_NS, thread_cpu_ns};
-use tsb_stores::Store;
+use tsb_stores::{Activity, Store};
 
 use super::interval_recorder::{IntervalRecorder, SampleCounters};
 use super::path::{Watch, accepted};
@@ -58,6 +60,8 @@ pub(super) struct Observed {
     pub newest_ns: u64,
     /// Disturbances of the machine.
     pub noise: Option<Noise>,
+    /// What else happened, to be held against slow operations.
+    pub events: EventLog,
     /// Set if the monitor panicked, and the observations are incomplete.
     pub broken: Option<String>,
 }
@@ -82,6 +86,8 @@ pub(super) struct MonitorInputs {
     pub context: Arc<RunContext>,
     /// The store that is driven.
     pub store: Arc<dyn Store>,
+    /// What the store does beside calls.
+    pub activities: Vec<Activity>,
     /// Start on the clock, in nanoseconds.
     pub start_ns: u64,
     /// The timestamp of that moment.
@@ -224,7 +230,12 @@ impl Monitor {
         MonitorState {
             observed: Observed::default(),
             intervals: IntervalRecorder::new(inputs.start_ns, inputs.context.plan.report_interval_ns, &servers),
-            noise_monitor: NoiseMonitor::start(Arc::clone(&inputs.context.clock), inputs.start_ns, &servers),
+            noise_monitor: NoiseMonitor::start(
+                Arc::clone(&inputs.context.clock),
+                inputs.start_ns,
+                &servers,
+                inputs.activities.clone(),
+            ),
             polls: StalenessPolls::new(inputs),
             is_blind: false,
             asked: Asked::new(&inputs.context),
@@ -363,9 +374,10 @@ impl Monitor {
         let now = self.inputs.context.clock.now();
         let rest = self.cut(&mut notes, now);
         (notes.observed.intervals, notes.observed.resources) = notes.intervals.finish(now, rest);
-        if let Some((noise, cpu_ns)) = notes.noise_monitor.finish() {
-            notes.observed.noise = Some(noise);
-            notes.observed.cpu_ns = cpu_ns;
+        if let Some(watched) = notes.noise_monitor.finish() {
+            notes.observed.noise = Some(watched.noise);
+            notes.observed.events = watched.events;
+            notes.observed.cpu_ns = watched.cpu_ns;
         }
         let (staleness, heard) = notes.polls.finish();
         Observed {

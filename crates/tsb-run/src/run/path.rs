@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use tsb_core::breakdown::Breakdown;
 use tsb_core::emit::{
     self, Counts, Ended, ExceptionKind, Live, Operation, Outcome, PhaseCpu, Settings, Source, Target, Writes,
 };
@@ -165,6 +166,8 @@ pub struct PassResult {
     pub lag: Recording,
     /// The part of the lag that is our own.
     pub own_lag: Recording,
+    /// What response times consist of.
+    pub breakdown: Breakdown,
     /// Samples behind those two.
     pub started_samples: u64,
     /// CPU of the emitting threads.
@@ -228,6 +231,7 @@ impl PassResult {
         self.response = timings.response.recording();
         self.delivery = timings.delivery.recording();
         self.service = timings.service.recording();
+        self.breakdown = timings.breakdown;
         self.timed_samples = timings.samples;
     }
 
@@ -485,6 +489,7 @@ impl Pass<'_> {
             timed_samples: report.latency.done_samples,
             lag: Recording::default(),
             own_lag: Recording::default(),
+            breakdown: Breakdown::new(),
             started_samples: report.latency.started_samples,
             cpu: report.cpu(),
             busy_ns,
@@ -502,6 +507,7 @@ impl Pass<'_> {
             service: latency.service,
             lag: latency.lag,
             own_lag: latency.own_lag,
+            breakdown: latency.breakdown,
             ..driven
         };
         (driven, targets)

@@ -14,6 +14,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 use super::lock::{Lock, real_path};
 use super::wal::{FoundLog, Wal, Witness};
 use super::{SqliteOptions, Synchronous};
+use crate::activity::Activity;
 use crate::damage::Damage;
 use crate::disk;
 use crate::error::{Error, Result};
@@ -43,6 +44,8 @@ pub(super) struct Database {
     /// The state of the write-ahead log before SQLite opened it.
     found: FoundLog,
     lock: Mutex<Option<Lock>>,
+    /// Counts commits and checkpoints.
+    pub(super) activity: Activity,
 }
 
 /// The name of a layout in files, and the SQL that creates its tables.
@@ -80,6 +83,7 @@ impl Database {
             is_new: false,
             found,
             lock: Mutex::new(lock),
+            activity: Activity::new(),
         };
         let writer = database.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         if database.done("open", writer.is_readonly(MAIN_DB))? {
@@ -98,6 +102,7 @@ impl Database {
             is_new: false,
             found: FoundLog::default(),
             lock: Mutex::new(None),
+            activity: Activity::new(),
         };
         let reader = database.reader()?;
         let query = reader.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
@@ -292,6 +297,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
         is_new: false,
         found: FoundLog::default(),
         lock: Mutex::new(None),
+        activity: Activity::new(),
     };
     let reader = database.reader()?;
     let found: rusqlite::Result<String> = reader.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));

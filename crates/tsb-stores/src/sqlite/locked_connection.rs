@@ -11,6 +11,7 @@ use super::file::{Database, PAGE_BYTES};
 use super::timer::CommitsOnTimer;
 use super::wal::{Wal, Witness};
 use super::{Commit, SqliteOptions, Synchronous};
+use crate::activity::ActivityKind;
 use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::locks::lock;
@@ -167,6 +168,7 @@ impl<S> LockedConnection<S> {
     /// Commits the open transaction.
     pub(super) fn commit(&self, inner: &mut ConnectionState<S>) -> Result<()> {
         if inner.is_open {
+            let _under_way = self.database.activity.begin(ActivityKind::Commit);
             let committed = self.run(inner, "COMMIT");
             if committed.is_err() {
                 // SQLite may have rolled it back already; the first error is the one to report.
@@ -184,6 +186,7 @@ impl<S> LockedConnection<S> {
             self.synced.store(position, Ordering::Release);
         }
         let connection = inner.connection.as_ref().ok_or(Error::Closed)?;
+        let _under_way = self.database.activity.begin(ActivityKind::Checkpoint);
         let made = inner.wal.checkpoint_when_due(connection, self.options.checkpoint_bytes);
         self.sound(self.database.done("checkpoint", made)).map(drop)
     }
@@ -263,6 +266,7 @@ impl<S> LockedConnection<S> {
             footprint,
             disk_bytes: self.database.disk_bytes(),
             damage: self.damage.clone(),
+            activity: vec![self.database.activity.clone()],
             ..Stats::default()
         }
     }

@@ -1,5 +1,6 @@
 //! Statistics: what a store holds and occupies.
 
+use crate::activity::Activity;
 use crate::damage::Damage;
 use crate::own_threads::OwnThreads;
 
@@ -48,6 +49,9 @@ pub struct Stats {
     /// Damage that the store has found in its files since it was opened, and works around; see
     /// [`crate::DamageLog`]. Empty for a store without files.
     pub damage: Vec<Damage>,
+    /// What the store does beside the calls into it, as counters to be watched; those of a wrapper
+    /// before those of the store inside. Empty for a store that does nothing of its own.
+    pub activity: Vec<Activity>,
 }
 
 impl Stats {
@@ -63,6 +67,7 @@ impl Stats {
             disk_bytes: None,
             own_cpu_ns: None,
             damage: Vec::new(),
+            activity: Vec::new(),
         }
     }
 

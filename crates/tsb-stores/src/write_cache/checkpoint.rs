@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use tsb_core::SeriesId;
 
 use super::journal::Journal;
+use crate::activity::ActivityKind;
 use crate::error::Result;
 use crate::locks::lock;
 
@@ -40,6 +41,7 @@ pub trait CheckpointSource {
 /// # Errors
 /// The error of the cache's sync, or of the journal's medium.
 pub fn checkpoint_journal(cache: &impl CheckpointSource, journal: &Journal) -> Result<()> {
+    let _under_way = journal.activity().begin(ActivityKind::Checkpoint);
     journal.rotate()?;
     // IMPORTANT: the order matters. Both what is no longer queued and what is marked must have
     // been written before the sync begins; anything written later is in later records.

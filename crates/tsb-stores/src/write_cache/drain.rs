@@ -15,6 +15,7 @@ use super::journal::Journal;
 use super::shard::{SHARDS, series_at, shard_of};
 use super::shared::SharedCache;
 use super::write_batch::{SeriesOutcome, SeriesPart, WriteBatch};
+use crate::activity::ActivityKind;
 use crate::error::{Error, Result, chain};
 use crate::locks::lock;
 use crate::store::{Scope, Store};
@@ -236,6 +237,7 @@ impl<S: Store> BackgroundTasks for SharedCache<S> {
         let first = index * SHARDS / threads;
         let (mut batch, mut seen) = (WriteBatch::default(), 0);
         while self.wait_for_work(&mut seen) {
+            let _under_way = self.activity.begin(ActivityKind::Flush);
             for shard in (first..SHARDS).chain(0..first) {
                 self.write_due(shard, &mut batch);
             }

@@ -13,6 +13,7 @@ use tsb_core::{SeriesId, SeriesKey};
 
 use super::checkpoint::WrittenUpTo;
 use super::options::{JournalOptions, SyncPolicy};
+use crate::activity::{Activity, ActivityKind};
 use crate::damage::{Damage, DamageKind, DamageLog};
 use crate::disk;
 use crate::error::{Error, Result, chain};
@@ -64,6 +65,7 @@ pub struct Journal {
     /// The file beside the segments that holds how far the journal was synced.
     synced_count: SyncedCount,
     damage: DamageLog,
+    activity: Activity,
 }
 
 /// The state of the journal's writer: the current segment, and the sealed segments before it.
@@ -182,6 +184,7 @@ impl Journal {
                 journaled_bytes: AtomicU64::new(0),
                 synced_count,
                 damage,
+                activity: Activity::new(),
             },
             samples: found.samples,
             updates: found.updates,
@@ -192,6 +195,11 @@ impl Journal {
     /// The damage found in the journal.
     pub fn damage(&self) -> Vec<Damage> {
         self.damage.list()
+    }
+
+    /// Counts syncs as commits, and checkpoints.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     /// The sync policy.
@@ -467,6 +475,7 @@ impl Journal {
     }
 
     fn sync_segment(&self, writer: &mut JournalWriter) -> Result<()> {
+        let _under_way = self.activity.begin(ActivityKind::Commit);
         self.write_buffer(writer)?;
         let synced = writer.segment.sync();
         synced.map_err(|source| self.note_failed_write("sync", writer, source))?;
@@ -507,6 +516,7 @@ impl Journal {
     /// Syncs without holding the writer's lock during the sync. Returns the last record that is
     /// covered.
     fn sync_now(&self) -> Result<u64> {
+        let _under_way = self.activity.begin(ActivityKind::Commit);
         let (segment, number, last, position) = {
             let mut writer = self.lock_writer();
             self.write_and_rotate(&mut writer)?;

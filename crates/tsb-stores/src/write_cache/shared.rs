@@ -14,6 +14,7 @@ use super::chunk::ChunkBudget;
 use super::journal::{Journal, OpenedJournal, ReplayedSamples};
 use super::options::WriteCacheOptions;
 use super::shard::{BLOCK, QueueRules, QueueShard, QueuedSeries, SHARDS, WriteContext, shard_of};
+use crate::activity::Activity;
 use crate::damage::Damage;
 use crate::error::{Error, Result, chain};
 use crate::keys::KeyTable;
@@ -24,6 +25,8 @@ use crate::store::{Ack, Derivation, Exactness, OnConflict, Position, Reason, Ref
 #[derive(Debug)]
 pub(super) struct SharedCache<S> {
     pub(super) inner: S,
+    /// Counts the passes of the writeback threads.
+    pub(super) activity: Activity,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<Journal>,
     pub(super) torn_bytes: u64,
@@ -135,6 +138,7 @@ impl<S: Store> SharedCache<S> {
                 _ => RepresentableValues::Finite,
             },
             inner,
+            activity: Activity::new(),
             clock,
             journal,
             torn_bytes,
@@ -488,6 +492,12 @@ impl<S: Store> SharedCache<S> {
     /// The damage found in the journal.
     pub(super) fn damage(&self) -> Vec<Damage> {
         self.journal.as_ref().map_or_else(Vec::new, Journal::damage)
+    }
+
+    /// What the cache and its journal do.
+    pub(super) fn activities(&self) -> impl Iterator<Item = Activity> + '_ {
+        let journal = self.journal.as_ref().map(|journal| journal.activity().clone());
+        [self.activity.clone()].into_iter().chain(journal)
     }
 
     pub(super) fn journal_bytes(&self) -> u64 {

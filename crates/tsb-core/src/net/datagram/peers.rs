@@ -60,6 +60,9 @@ pub(super) struct Peers {
     /// Where the next eviction search starts.
     hand: usize,
     touched: Vec<usize>,
+    /// Since when there has always been something to receive, on the listener's clock; `None` while
+    /// there is nothing.
+    pub(super) busy_from: Option<u64>,
 }
 
 impl Peers {
@@ -162,7 +165,8 @@ impl Peers {
             peer.heard_at = now;
             peer.book(shared, meter);
             if let Some(waymark_receiver) = &mut peer.waymark_receiver {
-                waymark_receiver.pass(&mut timing.lock().unwrap_or_else(PoisonError::into_inner), now);
+                let mut timing = timing.lock().unwrap_or_else(PoisonError::into_inner);
+                waymark_receiver.pass(&mut timing, self.busy_from.unwrap_or(now), now);
             }
             if applied.is_err() {
                 add(&shared.counters.fatal_closes, 1);

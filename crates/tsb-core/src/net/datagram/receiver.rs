@@ -60,7 +60,7 @@ impl Receiver {
         let mut has_spare_time = true;
         while !self.stop.load(Ordering::Acquire) {
             self.meter.turn(has_spare_time);
-            has_spare_time = !self.turn() && self.meter.wait(|| self.socket.wait(WAIT_MS));
+            has_spare_time = !self.turn() && self.wait();
             self.look_for_idle();
         }
         self.meter.turn(false);
@@ -80,6 +80,12 @@ impl Receiver {
         self.meter.finish()
     }
 
+    /// Waits until there is something to receive. Returns whether it had to wait long.
+    fn wait(&mut self) -> bool {
+        self.peers.busy_from = None;
+        self.meter.wait(|| self.socket.wait(WAIT_MS))
+    }
+
     /// Handles queued datagrams up to a limit. Returns `false` when the queue is empty.
     fn turn(&mut self) -> bool {
         let mut may_be_more = true;
@@ -90,6 +96,7 @@ impl Receiver {
                 Ok(Some(received)) => {
                     calls += 1;
                     let mut taken_at = self.now();
+                    self.peers.busy_from.get_or_insert(taken_at);
                     if PieceSize::is_long(taken_at - *began_at.get_or_insert(taken_at)) {
                         // Samples decoded before are applied first, so that they do not wait for
                         // this call, which ends the turn.

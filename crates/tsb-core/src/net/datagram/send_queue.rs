@@ -67,7 +67,7 @@ impl SendQueue {
 
     /// Packs an operation and sends the datagrams that are full.
     pub(super) fn send(&mut self, operation: &Operation<'_>, context: &mut SendContext<'_>) {
-        let start = context.clock.now();
+        let start = operation.begun.unwrap_or_else(|| context.clock.now());
         let from = self.marked() + self.packets.closed() as u64;
         let batch = &operation.payload;
         let mut at = 0;
@@ -80,16 +80,18 @@ impl SendQueue {
         // The milepost must be in place before the operation's last datagram is sent: the listener
         // looks for it when it reads that datagram.
         let end = self.marked() + self.packets.len() as u64;
-        let milepost = Milepost {
-            from,
-            end,
-            due: operation.due,
-            start,
-            samples: batch.len() as u32,
-            group: operation.slot.group,
-            tick: operation.slot.tick,
-        };
         if let Some(marks) = &mut self.marks {
+            let milepost = Milepost {
+                from,
+                end,
+                due: operation.due,
+                late: operation.late_ns,
+                start,
+                encoded: context.clock.now(),
+                samples: batch.len() as u32,
+                group: operation.slot.group,
+                tick: operation.slot.tick,
+            };
             context.report.untimed += u64::from(!marks.queue(from, milepost));
         }
         self.flush_full(context);

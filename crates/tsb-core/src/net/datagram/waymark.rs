@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use rtrb::{Consumer, Producer};
 
-use crate::net::milepost::{Milepost, Timing};
+use crate::net::milepost::{Arrival, Milepost, Timing};
 
 /// A hash of a datagram's beginning, end and length. In text protocols the timestamp is at the end
 /// of a line, so the beginning alone is the same at every tick.
@@ -156,8 +156,9 @@ impl WaymarkReceiver {
         lost as u64
     }
 
-    /// Passes every milepost all of whose datagrams have arrived or are lost, at time `now`.
-    pub(super) fn pass(&mut self, timing: &mut Timing, now: u64) {
+    /// Passes every milepost all of whose datagrams have arrived or are lost, at time `now`. The
+    /// receiver has been busy since `busy_from`.
+    pub(super) fn pass(&mut self, timing: &mut Timing, busy_from: u64, now: u64) {
         let mut reads = self.read.iter().copied().peekable();
         while let Ok(next) = self.mileposts.peek() {
             if next.end > self.passed {
@@ -170,7 +171,13 @@ impl WaymarkReceiver {
                 timing.lose(&next.clone());
             } else {
                 while reads.next_if(|(passed, _)| *passed < next.end).is_some() {}
-                timing.record(next, reads.peek().map_or(now, |(_, at)| *at), now);
+                let read = reads.peek().map_or(now, |(_, at)| *at);
+                let arrival = Arrival {
+                    busy_from,
+                    busy_until: read,
+                    read,
+                };
+                timing.record(next, arrival, now);
             }
             let _ = self.mileposts.pop();
         }
@@ -214,7 +221,9 @@ mod tests {
             from: 0,
             end,
             due: 100,
+            late: 4,
             start: 110,
+            encoded: 150,
             samples: 5,
             group: 7,
             tick: end,
@@ -269,13 +278,20 @@ mod tests {
         }
         assert_eq!(waymark_receiver.arrive(&datagrams[1]), 0, "doubled");
         assert_eq!(waymark_receiver.arrive(b"of another"), 0);
-        waymark_receiver.pass(&mut timing, 1_000);
+        waymark_receiver.pass(&mut timing, 250, 1_000);
         assert_eq!((lost, timing.response.count(), timing.lost), (2, 3, 2));
         assert_eq!(timing.named, [(7, 3), (7, 8)]);
         // Their last datagrams were read at 300, 500 and 1,100; what is read late is not timed
         // as read after it was applied.
         assert_eq!((timing.delivery.min(), timing.delivery.max()), (Some(190), Some(890)));
         assert_eq!((timing.service.min(), timing.service.max()), (Some(0), Some(700)));
+        // That which was read at 500 waited from 250 on for the receiver.
+        let fifth = timing.breakdown.worst().into_iter().find(|one| one.tick == 4).unwrap();
+        assert_eq!((fifth.parts.waiting_ns, fifth.parts.late_ns), (6 + 250, 4));
+        assert_eq!(
+            (fifth.parts.encoding_ns, fifth.parts.transport_ns, fifth.parts.store_ns),
+            (40, 100, 500)
+        );
         assert_eq!(waymark_receiver.abandon(&mut timing), 0);
     }
 
@@ -313,7 +329,7 @@ mod tests {
         marks.mark(&datagrams[8]);
         assert!(marks.queue(4, operation(5)));
         assert_eq!(waymark_receiver.arrive(&datagrams[8]), 0);
-        waymark_receiver.pass(&mut timing, 1_000);
+        waymark_receiver.pass(&mut timing, 250, 1_000);
         assert_eq!((timing.response.count(), timing.lost), (1, 0));
         marks.mark(&datagrams[9]);
         assert!(marks.queue(5, operation(6)));

@@ -20,6 +20,8 @@ pub(super) struct Write {
     pub(super) operation: Operation,
     /// When it was due, on the run's clock.
     pub(super) due_ns: u64,
+    /// The part of the time from due to begun in which the emitter itself was late.
+    pub(super) late_ns: u64,
     /// When it was handed over, on the run's clock.
     pub(super) begun_ns: u64,
     /// How many operations of its worker came before it, the empty ones too.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tsb_core::breakdown::{Breakdown, Parts};
 use tsb_core::emit::{Counts, Exception, ExceptionKind, ExceptionList, LiveTotals, Operation};
 use tsb_core::latency::Histogram;
 use tsb_core::net::Timing;
@@ -63,6 +64,7 @@ struct State {
     // Times since they were drained last.
     response: Histogram,
     service: Histogram,
+    breakdown: Breakdown,
     timed_samples: u64,
 }
 
@@ -109,6 +111,7 @@ impl Window {
                 waits,
                 response: Histogram::new(),
                 service: Histogram::new(),
+                breakdown: Breakdown::new(),
                 timed_samples: 0,
             }),
             ended: Condvar::new(),
@@ -131,6 +134,7 @@ impl Window {
         let write = Write {
             operation: operation.slot,
             due_ns: operation.due,
+            late_ns: operation.late_ns,
             begun_ns,
             preceding,
             since_ns,
@@ -288,9 +292,11 @@ impl Window {
         let mut state = self.lock();
         into.response.merge(&state.response);
         into.service.merge(&state.service);
+        into.breakdown.merge(&state.breakdown);
         into.samples += std::mem::take(&mut state.timed_samples);
         state.response.clear();
         state.service.clear();
+        state.breakdown.clear();
     }
 
     /// The most writes that were in flight at a time.
@@ -338,6 +344,9 @@ impl State {
         if accepted > 0 {
             self.response.record(now.saturating_sub(write.due_ns));
             self.service.record(now.saturating_sub(write.begun_ns));
+            let mut parts = Parts::of_lag(write.begun_ns.saturating_sub(write.due_ns), write.late_ns);
+            parts.store_ns = now.saturating_sub(write.begun_ns);
+            self.breakdown.record(write.operation, write.due_ns, &parts);
             self.timed_samples += u64::from(write.samples);
             shared.totals.accepted.fetch_add(accepted, Ordering::Release);
             shared.totals.last_ns.fetch_max(now, Ordering::Relaxed);

@@ -1,24 +1,39 @@
 //! Measures disturbances of the machine: a thread that only wakes up every 10 ms and notes how
-//! late it is, and reads the kernel's counters four times per second. It calls no store, so no
-//! store can delay it.
+//! late it is, and reads the kernel's counters four times per second. It also notes what else
+//! happens ([`super::events`]). It calls no store, so no store can delay it.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tsb_core::breakdown::EventLog;
 use tsb_core::resource::{MeasuredProcesses, Noise, NoiseMeter, own_thread_waited_ns};
 use tsb_core::time::{Clock, SECOND_NS, thread_cpu_ns};
+use tsb_stores::Activity;
+
+use super::events::{EventMonitor, Readings};
 
 /// Interval between two wake-ups.
 const PULSE_NS: u64 = SECOND_NS / 100;
 /// Interval between two readings of the kernel's counters.
 const READ_NS: u64 = SECOND_NS / 4;
 
+/// What the thread has found out.
+#[derive(Debug)]
+pub(super) struct Watched {
+    /// Disturbances of the machine.
+    pub(super) noise: Noise,
+    /// What else happened.
+    pub(super) events: EventLog,
+    /// CPU time of the thread, in nanoseconds.
+    pub(super) cpu_ns: u64,
+}
+
 /// Measures disturbances until the run ends.
 #[derive(Debug)]
 pub(super) struct NoiseMonitor {
     stop: Arc<Stop>,
-    thread: Option<JoinHandle<(Noise, u64)>>,
+    thread: Option<JoinHandle<Watched>>,
 }
 
 /// The stop flag, and a condition variable that signals it.
@@ -50,15 +65,20 @@ impl Stop {
 }
 
 impl NoiseMonitor {
-    /// Measures from `start_ns` of `clock` on; `targets` are the processes that the run drives.
-    pub(super) fn start(clock: Arc<dyn Clock>, start_ns: u64, targets: &[u32]) -> Self {
+    /// Measures from `start_ns` of `clock` on; `targets` are the processes that the run drives, and
+    /// `activities` what its store does.
+    pub(super) fn start(clock: Arc<dyn Clock>, start_ns: u64, targets: &[u32], activities: Vec<Activity>) -> Self {
         let stop = Arc::new(Stop::default());
         let parties = MeasuredProcesses::with_targets(targets);
         let watching = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("tsb-sentry".to_owned());
         let thread = thread.spawn(move || {
-            let noise = watch(&*clock, start_ns, &parties, &watching);
-            (noise, thread_cpu_ns())
+            let (noise, events) = watch(&*clock, start_ns, &parties, activities, &watching);
+            Watched {
+                noise,
+                events,
+                cpu_ns: thread_cpu_ns(),
+            }
         });
         Self {
             stop,
@@ -66,9 +86,8 @@ impl NoiseMonitor {
         }
     }
 
-    /// The measured noise, and the CPU time of the measuring thread in nanoseconds; `None` if
-    /// the thread could not be started or panicked.
-    pub(super) fn finish(mut self) -> Option<(Noise, u64)> {
+    /// What was found out; `None` if the thread could not be started or panicked.
+    pub(super) fn finish(mut self) -> Option<Watched> {
         self.stop.set();
         self.thread.take()?.join().ok()
     }
@@ -81,23 +100,32 @@ impl Drop for NoiseMonitor {
     }
 }
 
-fn watch(clock: &dyn Clock, start_ns: u64, parties: &MeasuredProcesses, stop: &Stop) -> Noise {
+fn watch(
+    clock: &dyn Clock,
+    start_ns: u64,
+    parties: &MeasuredProcesses,
+    activities: Vec<Activity>,
+    stop: &Stop,
+) -> (Noise, EventLog) {
     let mut is_over = stop.sleep_until(start_ns, clock);
     let mut disturbance = NoiseMeter::since(parties.read(clock.now()));
     let mut read_ns = clock.now() + READ_NS;
     let mut waited_ns = own_thread_waited_ns();
+    let mut events = EventMonitor::since(clock.now(), activities, Readings::read());
     while !is_over {
         let due_ns = clock.now() + PULSE_NS;
         is_over = stop.sleep_until(due_ns, clock);
         let (now, waited_before_ns) = (clock.now(), waited_ns);
         waited_ns = own_thread_waited_ns();
         disturbance.woke(now.saturating_sub(due_ns), waited_ns.saturating_sub(waited_before_ns));
+        events.woke(due_ns, now, waited_ns.saturating_sub(waited_before_ns));
+        events.look(now, Readings::read());
         if now >= read_ns || is_over {
             disturbance.add(parties.read(now));
             read_ns = now + READ_NS;
         }
     }
-    disturbance.noise()
+    (disturbance.noise(), events.finish())
 }
 
 #[cfg(test)]
@@ -108,9 +136,9 @@ mod tests {
 
     #[test]
     fn a_sentry_that_is_told_to_stop_does_so_at_once() {
-        let noise_monitor = NoiseMonitor::start(Arc::new(MonotonicClock::new()), u64::MAX, &[]);
-        let (noise, _) = noise_monitor.finish().unwrap();
-        assert_eq!(noise.late_max_ms, 0.0);
+        let noise_monitor = NoiseMonitor::start(Arc::new(MonotonicClock::new()), u64::MAX, &[], Vec::new());
+        let watched = noise_monitor.finish().unwrap();
+        assert_eq!(watched.noise.late_max_ms, 0.0);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tsb_core::breakdown::Breakdown;
 use tsb_core::emit::LiveTotals;
 use tsb_core::latency::{Histogram, Interval, Recording, Timeline};
 use tsb_core::net::{AnyListener, ListenerStats, ListenerTotals, ListenerView, Timing};
@@ -31,6 +32,8 @@ pub(in crate::run) struct Timings {
     pub(in crate::run) response: TimedIntervals,
     pub(in crate::run) delivery: TimedIntervals,
     pub(in crate::run) service: TimedIntervals,
+    /// What response times consist of.
+    pub(in crate::run) breakdown: Breakdown,
     /// Samples behind those.
     pub(in crate::run) samples: u64,
     /// Operations that did not arrive whole.
@@ -53,6 +56,7 @@ impl Timings {
             response: timed(),
             delivery: timed(),
             service: timed(),
+            breakdown: Breakdown::new(),
             samples: 0,
             lost: 0,
             named: Vec::new(),
@@ -71,6 +75,7 @@ impl Timings {
         self.response.add(start_ns, now_ns, &timing.response);
         self.delivery.add(start_ns, now_ns, &timing.delivery);
         self.service.add(start_ns, now_ns, &timing.service);
+        self.breakdown.merge(&timing.breakdown);
     }
 }
 

@@ -8,6 +8,7 @@ use tsb_core::time::Clock;
 
 use super::TickShared;
 use super::writer::Writer;
+use crate::activity::ActivityKind;
 use crate::error::{Error, Result};
 use crate::numbers::labels_to_json;
 use crate::sqlite::Synchronous;
@@ -29,6 +30,7 @@ impl Writer {
     }
 
     fn try_commit(&mut self, shared: &TickShared) -> Result<()> {
+        let under_way = shared.database.activity.begin(ActivityKind::Commit);
         let begun = self.clock.now();
         let mut filled_at = begun;
         self.transact(shared, |writer| {
@@ -37,6 +39,7 @@ impl Writer {
             Ok(())
         })?;
         let synced_at = self.clock.now();
+        drop(under_way);
         self.encoder.clear();
         self.new_keys.clear();
         self.head.is_stored = true;
@@ -152,6 +155,7 @@ impl Writer {
     /// Makes a checkpoint if the write-ahead log has reached its bound. Returns whether it did.
     fn checkpoint_when_due(&mut self, shared: &TickShared) -> Result<bool> {
         let connection = self.connection.as_ref().ok_or(Error::Closed)?;
+        let _under_way = shared.database.activity.begin(ActivityKind::Checkpoint);
         let made = self
             .wal
             .checkpoint_when_due(connection, shared.options.checkpoint_bytes);

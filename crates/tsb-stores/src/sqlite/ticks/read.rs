@@ -174,6 +174,7 @@ impl TickShared {
             footprint: self.footprint().unwrap_or_default(),
             disk_bytes: self.database.disk_bytes(),
             damage: self.damage.clone(),
+            activity: vec![self.database.activity.clone()],
             ..Stats::default()
         }
     }
