@@ -39,6 +39,12 @@ const JOBS: &[Job] = &[
         needs_librrd: false,
     },
     Job {
+        package: "tsb-run",
+        covers: &["crates/tsb-run/tests/no_allocation.rs"],
+        arguments: &["--test", "no_allocation"],
+        needs_librrd: false,
+    },
+    Job {
         package: "tsb-rrd",
         covers: &["crates/tsb-rrd/src/system.rs"],
         arguments: &["--lib", "--test", "fuzz_files"],

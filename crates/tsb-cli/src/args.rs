@@ -38,13 +38,12 @@ pub struct Cli {
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 13] = [
+const NOT_OF_EMIT: [&str; 12] = [
     "store",
     "transport",
     "protocol",
     "gro",
     "receive_buffer",
-    "in_flight",
     "preload",
     "queries",
     "query_workers",
@@ -272,9 +271,6 @@ pub struct EmitArgs {
     /// of a connection; without it, 60s, and 30s for the end.
     #[arg(long, value_name = "URL")]
     pub to: Typed,
-    /// Number of connections, one per emitting thread; without it, the value of --workers
-    #[arg(long, value_name = "N")]
-    pub connections: Option<u64>,
     /// The options of a run; those of a store are refused.
     #[command(flatten)]
     pub run: RunArgs,

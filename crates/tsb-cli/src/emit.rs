@@ -46,7 +46,9 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     let mut run = plan::with_file(&args.run)?;
     run.options.protocol = Some(endpoint.protocol.to_string());
     run.options.transport = Some(endpoint.transport.name().to_owned());
-    run.options.workers = args.connections.or(run.options.workers);
+    if !endpoint.transport.is_answered() || run.options.in_flight.is_none() {
+        run.options.workers = run.options.connections.take().or(run.options.workers);
+    }
     let mut plan = plan::load(&run)?;
     endpoint.options.apply(&mut plan.wire);
     let mut plan = plan.complete()?;
@@ -57,6 +59,11 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
                 phase.name
             ))
             .hint(format!("leave them out with --set {}.faults=none", phase.name)));
+    }
+    if let Some(timed) = plan.timed_streams().first() {
+        return Err(failure()
+            .because_of(format!("{} asks a store, and tsb emit opens none", timed.stream.name))
+            .hint("leave them out with --set queries=none, and those of a phase with --set PHASE.queries=none"));
     }
     // The user names the store later, with `tsb verify --store`.
     plan.stores.clear();
@@ -126,7 +133,7 @@ fn send(
         sockets: &controls.sockets,
     };
     let followed = Followed {
-        acceptance: acceptance_of_emit(endpoint.transport),
+        acceptance: acceptance_of_emit(&context.plan),
         clock: &*context.clock,
         start_ns,
         live: &live,
@@ -137,9 +144,11 @@ fn send(
     };
     let header = header_of_emit(context, endpoint.to_string(), base);
     let send = || pass.remote(address);
-    let (driven, seen) = progress(context, &live, controls, start_ns, || match &controls.journal {
-        Some(journal) => Follower::begin(journal, header, followed).beside(send),
-        None => send(),
+    let (driven, seen) = progress(context, (&live, &watch), controls, start_ns, || {
+        match &controls.journal {
+            Some(journal) => Follower::begin(journal, header, followed).beside(send),
+            None => send(),
+        }
     });
     let driven = driven?;
     Ok(SendResults { base, driven, seen })

@@ -231,6 +231,7 @@ mod tests {
             gro: false,
             receive_buffer_bytes: Some(8 << 20),
             database: Some("x".to_owned()),
+            connections: None,
             gzip: true,
             timeout_ns: Some(5_000_000_000),
         };

@@ -7,6 +7,7 @@ pub mod file;
 mod load;
 pub mod no_effect;
 mod phases;
+mod queries;
 mod write;
 
 pub use apply::Apply;

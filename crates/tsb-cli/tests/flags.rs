@@ -28,7 +28,7 @@ fn plan(arguments: &[&str]) -> Value {
 }
 
 /// A command line with something that does nothing, and the words that name it.
-const IDLE: [(&[&str], &[&str]); 38] = [
+const IDLE: [(&[&str], &[&str]); 39] = [
     (
         &["run", "--query-workers", "2"],
         &["--query-workers", "nothing is queried"],
@@ -60,7 +60,11 @@ const IDLE: [(&[&str], &[&str]); 38] = [
     ),
     (
         &["emit", "--to", "tsb+tcp://127.0.0.1:1", "--in-flight", "8"],
-        &["--in-flight", "tsb run"],
+        &["--in-flight", "http"],
+    ),
+    (
+        &["run", "--transport", "tcp", "--connections", "8"],
+        &["--connections", "http"],
     ),
     (
         &["run", "--watch-pid", "4000000000"],

@@ -16,7 +16,7 @@ use tsb_core::wire::Protocol;
 use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
 
 pub use phases::{PHASES_MAX, PhaseFaults, RunPhase, spans};
-pub use queries::{InvalidQueryStream, QueryKind, QueryRate, QueryShape, QueryStream};
+pub use queries::{InvalidQueryStream, QueryKind, QueryRate, QueryShape, QueryStream, TimedStream};
 pub use transport::{Transport, WirePlan};
 
 use crate::error::Error;
@@ -76,7 +76,7 @@ pub struct Plan {
     pub preload_ns: Option<u64>,
     /// Emitting threads, from 1 to 1024.
     pub workers: usize,
-    /// What is asked of the store while it is written.
+    /// What is asked of the store while it is written, during the whole run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queries: Vec<QueryStream>,
     /// Threads of each stream of queries, from 1 to 64.
@@ -199,7 +199,8 @@ impl Plan {
             return Err(Error::plan("cannot run with this many workers").because_of("--workers is from 1 to 1024"));
         }
         self.wire.check()?;
-        queries::check(&self.queries, self.query_workers)?;
+        self.check_connections()?;
+        queries::check(&self.timed_streams(), self.query_workers)?;
         self.check_in_flight()?;
         if self.report_interval_ns < 1_000_000 {
             return Err(Error::plan("cannot report that often").because_of("--report-interval is at least 1ms"));
@@ -228,15 +229,21 @@ impl Plan {
             .map_err(|error| Error::plan("cannot run this workload").because(&error))
     }
 
+    fn check_connections(&self) -> Result<(), Error> {
+        if self.wire.connections.is_none() || self.transport.is_answered() {
+            return Ok(());
+        }
+        Err(Error::plan("cannot use --connections here")
+            .because_of("only requests over http share connections")
+            .hint("give --transport http, or more --workers"))
+    }
+
     fn check_in_flight(&self) -> Result<(), Error> {
         let Some(bound) = self.in_flight else { return Ok(()) };
-        if self.transport.is_wire() {
+        if self.transport.is_wire() && !self.transport.is_answered() {
             return Err(Error::plan("cannot use --in-flight here")
-                .because_of(format!(
-                    "over {} a listener writes, one batch after the other",
-                    self.transport.name()
-                ))
-                .hint("give --transport inproc with a client of a server, or leave it out"));
+                .because_of(format!("over {} nothing is answered", self.transport.name()))
+                .hint("give --transport http, or inproc with a client of a server, or leave it out"));
         }
         if bound < self.workers || bound > IN_FLIGHT_MAX {
             return Err(
@@ -247,6 +254,20 @@ impl Plan {
             );
         }
         Ok(())
+    }
+
+    /// Whether writes over HTTP are handed over, and not sent one after the other by each worker.
+    pub fn has_requests_in_flight(&self) -> bool {
+        self.transport.is_answered() && (self.in_flight.is_some() || self.wire.connections.is_some())
+    }
+
+    /// HTTP connections of writes in flight, over all workers; 0 where each worker has its own.
+    pub fn http_connections(&self) -> usize {
+        if !self.has_requests_in_flight() {
+            return 0;
+        }
+        let bound = self.writes_in_flight();
+        self.wire.connections.unwrap_or(IN_FLIGHT).min(bound)
     }
 
     /// Most writes of a client in flight at a time, over all workers.

@@ -18,8 +18,8 @@ use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
 
 /// All kinds, each often enough to be asked in half a second.
-const ALL: &str =
-    "last@200/s,many=last(series=5)@50/s,q1@100/s,q2@50/s,range(30s)@100/s,downsample(by=sum)@50/s,double-groupby@50/s";
+const ALL: &str = "last@200/s,many=last(series=5)@50/s,q1@100/s,q2@50/s,range(30s)@100/s,downsample(by=sum)@50/s,double-groupby@50/s,\
+     high-cpu(span=2m,above=50)@50/s,outside(span=30s)@50/s,stats(span=1m,series=2)@50/s,difference@50/s";
 
 fn plan(queries: &str, change: impl FnOnce(&mut Plan)) -> Plan {
     let mut plan = Plan {
@@ -142,11 +142,14 @@ fn each_wrong_answer_is_counted_and_named() {
             ..ThrottleOptions::default()
         });
         let store = Arc::clone(&lying) as Arc<dyn Store>;
-        let plan = plan("last@400/s,q1@200/s,q2@100/s,range(30s)@200/s", |plan| {
-            plan.transport = transport;
-            // What is read back would be answered wrong, too.
-            plan.verify = false;
-        });
+        let plan = plan(
+            "last@400/s,q1@200/s,q2@100/s,range(30s)@200/s,high-cpu(30s)@50/s,outside(30s)@50/s,stats(30s)@50/s,difference@50/s",
+            |plan| {
+                plan.transport = transport;
+                // What is read back would be answered wrong, too.
+                plan.verify = false;
+            },
+        );
         let run = run(&plan, &store);
         let told = lying.faults().wrong.len() as u64;
         let streams = || run.query_latency.values();

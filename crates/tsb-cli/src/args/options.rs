@@ -242,12 +242,20 @@ pub struct RunOptions {
     pub workers: Option<u64>,
     /// Largest number of writes in flight to a server [default: 64]
     ///
-    /// For the clients etcd: and mongo: over --transport inproc. The limit is for all workers
-    /// together, and at least one per worker; from 1 to 1048576. An operation that is due while the
-    /// limit is reached waits, which shows as lag. At 1,000 operations per second, 64 are enough
-    /// while answers take up to 64 ms. --rate max always keeps this many in flight.
+    /// For the clients etcd: and mongo: over --transport inproc, and for http. The limit is for all
+    /// workers together, and at least one per worker; from 1 to 1048576. An operation that is due
+    /// while the limit is reached waits, which shows as lag. At 1,000 operations per second, 64 are
+    /// enough while answers take up to 64 ms. --rate max always keeps this many in flight. Over http,
+    /// without it and --connections, each worker has one request in flight.
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
     pub in_flight: Option<u64>,
+    /// Connections that the writes in flight share over http [default: 64]
+    ///
+    /// From 1 to 1024, over all workers; never more than --in-flight. Each has one request at a time,
+    /// and a write waits for a free one. In `tsb emit` without --in-flight: the number of emitting
+    /// threads, each with a connection of its own, instead of --workers.
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Schedule")]
+    pub connections: Option<u64>,
 
     /// Write this much history before the clock starts, such as 1d [default: none]
     ///
@@ -263,10 +271,13 @@ pub struct RunOptions {
     /// one series. `q2`: the maximum of each hour of a day of seven series. `range`: the raw samples
     /// of five minutes of one series. `downsample`: the average of each minute of an hour of one
     /// series. `single-groupby`: q1 of eight series. `double-groupby`: the average of each hour of 12
-    /// hours of ten series. `lastpoint`: the newest samples of ten series. Parameters change these
-    /// values, as in `q1(series=3,span=2h,step=30s,by=min)`; NAME=KIND@RATE names a stream. A rate is
-    /// `10/s`, `30/m`, `2/h`, or `max` for a closed loop. Without it, the store is not queried during
-    /// the run.
+    /// hours of ten series. `lastpoint`: the newest samples of ten series. `high-cpu`: the samples of
+    /// 12 hours of one series above 90. `outside`: those of an hour below 10 or above 90. `stats`:
+    /// count, minimum, maximum, mean and standard deviation of an hour of one series. `difference`:
+    /// downsample of two series, subtracted. Parameters change these values, as in
+    /// `q1(series=3,span=2h,step=30s,by=min)` or `outside(below=5,above=inf)`; NAME=KIND@RATE names a
+    /// stream. A rate is `10/s`, `30/m`, `2/h`, or `max` for a closed loop. `none` is no stream.
+    /// Without it, the store is not queried during the run.
     #[arg(long, value_name = "STREAMS", help_heading = "Queries")]
     pub queries: Option<String>,
     /// Threads of each stream of --queries [default: 1]

@@ -58,6 +58,7 @@ fn defaults_in_the_help_of_a_run_are_those_of_the_plan() {
         ("out_of_order", disorder.out_of_order.to_string()),
         ("workers", plan.workers.to_string()),
         ("in_flight", plan.writes_in_flight().to_string()),
+        ("connections", tsb_run::plan::IN_FLIGHT.to_string()),
         ("sockets", wire.sockets.to_string()),
         ("datagram", wire.datagram_bytes.to_string()),
         ("gso", switch(wire.gso)),

@@ -255,6 +255,9 @@ fn apply_schedule(plan: &mut Plan, options: &RunOptions) -> Result<(), Failure> 
     if let Some(bound) = options.in_flight {
         plan.in_flight = Some(bound as usize);
     }
+    if let Some(connections) = options.connections {
+        plan.wire.connections = Some(connections as usize);
+    }
     Ok(())
 }
 

@@ -10,11 +10,11 @@ use std::path::Path;
 use clap::{Arg, ArgAction, CommandFactory, Parser};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use tsb_run::plan::RunPhase;
+use tsb_run::plan::{QueryStream, RunPhase};
 use tsb_run::spec::or_nearest;
 
 use super::phases::{self, PhaseDraft};
-use super::{Apply, Plan, no_effect};
+use super::{Apply, Plan, no_effect, queries};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 
@@ -35,6 +35,9 @@ const HIDDEN: &str = "***";
 /// The key of the phases, which no flag has.
 const PHASES: &str = "phases";
 
+/// The key of the streams of queries, which may be a text as its flag, or tables.
+const QUERIES: &str = "queries";
+
 /// Keys that say how long a run is and at which rate, as phases do.
 const INSTEAD_OF_PHASES: [&str; 4] = ["rate", "schedule", "duration", "fleet-time"];
 
@@ -45,6 +48,8 @@ pub struct RunFile {
     pub args: RunArgs,
     /// Its phases, in the order of the file.
     pub phases: Vec<RunPhase>,
+    /// Its streams of queries that are tables, in the order of the file.
+    pub queries: Vec<QueryStream>,
 }
 
 /// The keys of a run file, in the order of the help text.
@@ -78,6 +83,14 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<RunFile, Failure> {
         Some(value) => read_phases(&value).map_err(wrong)?,
         None => Vec::new(),
     };
+    // As text it is the flag.
+    let tables = match table.get(QUERIES).map(Spanned::get_ref) {
+        Some(DeValue::Array(tables)) => Some(queries::read(tables).map_err(wrong)?),
+        _ => None,
+    };
+    if tables.is_some() {
+        table.remove(QUERIES);
+    }
     let command = Flags::command();
     let mut flags = Vec::new();
     for (key, value) in table {
@@ -94,7 +107,11 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<RunFile, Failure> {
         flags.extend(own);
     }
     let args = read(&flags).map_err(|why| failure().because_of(why))?;
-    Ok(RunFile { args, phases })
+    Ok(RunFile {
+        args,
+        phases,
+        queries: tables.unwrap_or_default(),
+    })
 }
 
 /// One key with its value as text, as `--set` gives it, as flags.
@@ -231,7 +248,7 @@ fn of_key(command: &clap::Command, key: &str, value: &DeValue<'_>) -> Result<Vec
 }
 
 /// Converts a value to the text that would be typed.
-fn scalar(key: &str, value: &DeValue<'_>) -> Result<String, String> {
+pub(super) fn scalar(key: &str, value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -338,6 +355,47 @@ mod tests {
         }
     }
 
+    #[test]
+    fn errors_of_queries_name_line_and_column() {
+        for (text, words) in [
+            ("queries = [1]", &["line 1, column 12", "[[queries]]"][..]),
+            ("queries = \"q3@1/s\"", &["line 1", "no kind of query"]),
+            ("[[queries]]\nkind = \"q1\"\n", &["line 1", "rate is missing"]),
+            ("[[queries]]\nrate = \"1/s\"\n", &["line 1", "kind is missing"]),
+            (
+                "[[queries]]\nkind = \"lats\"\nrate = \"1/s\"\n",
+                &["line 2, column 8", "did you mean last?"],
+            ),
+            (
+                "[[queries]]\nkind = \"q1\"\nrate = \"often\"\n",
+                &["line 3, column 8", "no rate of queries"],
+            ),
+            (
+                "[[queries]]\nkind = \"last\"\nrate = \"1/s\"\nspan = \"1h\"\n",
+                &["line 4, column 1", "last: it has no parameter \"span\""],
+            ),
+            (
+                "[[queries]]\nkind = \"high-cpu\"\nrate = \"1/s\"\nabove = \"much\"\n",
+                &["line 4, column 1", "a number"],
+            ),
+            (
+                "[[queries]]\nkind = \"q1\"\nrate = \"1/s\"\nstep = \"2h\"\n",
+                &["line 1", "step is from"],
+            ),
+            (
+                "[[queries]]\nname = \"a=b\"\nkind = \"q1\"\nrate = \"1/s\"\n",
+                &["line 2, column 8", "a name is"],
+            ),
+            (
+                "[[phases]]\nname = \"load\"\nqueries = \"q9@1/s\"\n",
+                &["line 3, column 1", "no kind of query"],
+            ),
+        ] {
+            let said = parsed(text).unwrap_err();
+            assert!(words.iter().all(|word| said.contains(word)), "{text:?}: {said}");
+        }
+    }
+
     /// The keys in the table of a section of the document.
     fn listed(heading: &str) -> Vec<&'static str> {
         let document = include_str!("../../fixtures/plan.md");
@@ -363,6 +421,10 @@ mod tests {
         let mut keys: Vec<String> = of_a_phase.map(str::to_owned).chain(faults).collect();
         keys.sort_unstable();
         assert_eq!(listed("Phases"), keys);
+        let parameters = ["above", "below", "by", "series", "span", "step"];
+        let mut keys: Vec<&str> = queries::QUERY_KEYS.into_iter().chain(parameters).collect();
+        keys.sort_unstable();
+        assert_eq!(listed("Queries"), keys);
     }
 
     #[test]

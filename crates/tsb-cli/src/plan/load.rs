@@ -55,6 +55,7 @@ impl Draft {
     fn of_file(file: &RunFile) -> Result<Self, Failure> {
         let mut draft = Self::default();
         draft.plan.phases.clone_from(&file.phases);
+        draft.plan.queries.clone_from(&file.queries);
         draft.apply(&file.args)?;
         Ok(draft)
     }

@@ -38,13 +38,18 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
         )],
         hint,
     )?;
-    let is_async =
-        !transport.is_wire() && !plan.stores.is_empty() && plan.stores.iter().all(tsb_run::spec::Spec::is_async);
+    let is_http = transport == Transport::Http;
+    let is_async = is_http
+        || !transport.is_wire() && !plan.stores.is_empty() && plan.stores.iter().all(tsb_run::spec::Spec::is_async);
     let in_flight = "each write ends before the next one of its worker is sent";
     refuse(
         &[("--in-flight", options.in_flight.is_some() && !is_async, in_flight)],
-        "it is for clients that answer later, etcd: and mongo:, in process; --workers says how many write at a time",
+        "it is for http, and for clients that answer later, etcd: and mongo:, in process; --workers says how many write \
+         at a time",
     )?;
+    let is_shared = options.connections.is_some() && !is_http;
+    let connections = ("--connections", is_shared, "only requests over http share connections");
+    refuse(&[connections], "give --transport http, or more --workers")?;
     let stream = "only datagrams have it";
     let of_datagrams = [
         ("--sockets", options.sockets.is_some()),
@@ -69,7 +74,7 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     refuse(&[append], "give --store sqlite:FILE, or another that tsb stores lists")?;
     let fleet = ("--workload", two_fleets, "--fleet-file describes the fleet");
     refuse(&[fleet], "leave one of them out")?;
-    let unused = options.query_workers.is_some() && plan.queries.is_empty();
+    let unused = options.query_workers.is_some() && plan.timed_streams().is_empty();
     refuse(
         &[("--query-workers", unused, "nothing is queried")],
         "give --queries 'q1@10/s'",
@@ -122,7 +127,6 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
         ("--query-workers", options.query_workers.is_some(), no_store),
         ("--no-verify", options.no_verify.is_some(), no_store),
         ("--append", options.append.is_some(), no_store),
-        ("--in-flight", options.in_flight.is_some(), no_store),
         ("--store-timeout", args.run.store_timeout.is_some(), no_store),
         (
             "--no-calibrate",
@@ -143,7 +147,7 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
         "tsb emit watches no other process",
     );
     refuse(&[watch], "tsb run watches processes")?;
-    let twice = args.connections.is_some() && options.workers.is_some();
+    let twice = options.connections.is_some() && options.in_flight.is_none() && options.workers.is_some();
     refuse(
         &[("--workers", twice, "each connection has a thread of its own")],
         "give --connections alone",

@@ -1,6 +1,6 @@
 //! Reads the keys of a phase, from a run file or from `--set NAME.KEY=VALUE`.
 
-use tsb_run::plan::{PhaseFaults, RunPhase};
+use tsb_run::plan::{PhaseFaults, QueryStream, RunPhase};
 use tsb_run::spec::or_nearest;
 use tsb_run::units;
 
@@ -8,7 +8,7 @@ use tsb_run::units;
 pub(super) const FAULTS: &str = "faults";
 
 /// The keys of a phase.
-pub const PHASE_KEYS: [&str; 4] = ["name", "duration", "rate", FAULTS];
+pub const PHASE_KEYS: [&str; 5] = ["name", "duration", "rate", "queries", FAULTS];
 
 /// The keys of its faults.
 pub const FAULT_KEYS: [&str; 4] = ["rate", "stall", "stall-every", "error-one-in"];
@@ -21,6 +21,7 @@ pub(super) struct PhaseDraft {
     // At the beginning and, if it changes, at the end.
     rate: Option<(u64, Option<u64>)>,
     faults: PhaseFaults,
+    queries: Vec<QueryStream>,
 }
 
 impl PhaseDraft {
@@ -31,6 +32,7 @@ impl PhaseDraft {
             duration_ns: Some(phase.duration_ns),
             rate: Some((phase.rate_per_second, phase.to_per_second)),
             faults: phase.faults,
+            queries: phase.queries.clone(),
         }
     }
 
@@ -43,6 +45,7 @@ impl PhaseDraft {
             "name" => self.name = Some(text.to_owned()),
             "duration" => self.duration_ns = Some(units::parse_duration(text)?),
             "rate" => self.rate = Some(rate(text)?),
+            "queries" => self.queries = QueryStream::parse_list(text).map_err(|why| why.to_string())?,
             FAULTS if text == "none" => self.faults = PhaseFaults::default(),
             FAULTS => {
                 return Err(format!(
@@ -97,6 +100,7 @@ impl PhaseDraft {
             rate_per_second,
             to_per_second,
             faults: self.faults,
+            queries: self.queries,
         })
     }
 }

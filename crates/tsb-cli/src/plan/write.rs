@@ -8,7 +8,7 @@ use serde_json::Value;
 use tsb_core::net::Carrier;
 use tsb_core::time::SECOND_NS;
 use tsb_core::workload::{BatchMode, Churn, ChurnMode, FleetSpec, Phase};
-use tsb_run::plan::{PhaseFaults, RunPhase};
+use tsb_run::plan::{PhaseFaults, QueryStream, RunPhase};
 
 use super::{AskedRate, Plan, Transport, file, load};
 use crate::args::{Format, Progress, RunArgs};
@@ -66,6 +66,9 @@ fn text_of(plan: &Plan, args: &RunArgs) -> String {
     workload(plan, args, &mut keys);
     schedule(plan, &mut keys);
     result(plan, args, &mut keys);
+    for stream in &plan.queries {
+        query_stream(stream, &mut keys);
+    }
     for phase in &plan.phases {
         one_phase(phase, &mut keys);
     }
@@ -269,11 +272,26 @@ fn schedule(plan: &Plan, keys: &mut Keys) {
         }
     }
     keys.number("workers", plan.workers as u64);
+    if let Some(ns) = plan.preload_ns {
+        keys.time("preload", ns);
+    }
+    if plan.query_workers > 1 {
+        keys.number("query-workers", plan.query_workers as u64);
+    }
+    if let Some(bound) = plan.in_flight {
+        keys.number("in-flight", bound as u64);
+    }
+    if let Some(connections) = plan.wire.connections {
+        keys.number("connections", connections as u64);
+    }
 }
 
 fn result(plan: &Plan, args: &RunArgs, keys: &mut Keys) {
     keys.group();
     keys.raw("no-verify", !plan.verify);
+    if plan.append {
+        keys.raw("append", true);
+    }
     keys.raw("no-calibrate", !plan.calibrate);
     keys.time("report-interval", plan.report_interval_ns);
     if !plan.watch_pids.is_empty() {
@@ -310,6 +328,19 @@ fn word(value: &impl ValueEnum) -> String {
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }
 
+fn query_stream(stream: &QueryStream, keys: &mut Keys) {
+    keys.group();
+    let _ = writeln!(keys.text, "[[queries]]");
+    if stream.name != stream.kind.to_string() {
+        keys.text("name", &stream.name);
+    }
+    keys.text("kind", stream.kind.word());
+    keys.text("rate", stream.rate);
+    for (parameter, value) in stream.kind.parameters() {
+        keys.text(parameter, value);
+    }
+}
+
 fn one_phase(phase: &RunPhase, keys: &mut Keys) {
     keys.group();
     let _ = writeln!(keys.text, "[[phases]]");
@@ -318,6 +349,10 @@ fn one_phase(phase: &RunPhase, keys: &mut Keys) {
     match phase.to_per_second {
         None => keys.number("rate", phase.rate_per_second),
         Some(to) => keys.text("rate", format!("{}..{to}", phase.rate_per_second)),
+    }
+    if !phase.queries.is_empty() {
+        let streams: Vec<String> = phase.queries.iter().map(ToString::to_string).collect();
+        keys.text("queries", streams.join(","));
     }
     let PhaseFaults {
         rate_per_second,

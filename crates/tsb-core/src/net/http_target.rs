@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::address::Address;
 use super::error::NetError;
+use super::http_exchange::{AnswerBytes, Deadline, RequestEncoder, outcome};
 use super::options::EmitOptions;
 use super::parker::{Interrupter, Parker};
 use super::target::{Closing, TargetReport};
@@ -13,10 +13,7 @@ use super::target_connection::TargetConnection;
 use crate::emit::{Operation, Outcome, Target};
 use crate::time::Clock;
 use crate::wire::Encoder;
-use crate::wire::http::{Answer, BadAnswer, Client, Gzip, WriteOutcome};
-
-/// Maximum number of interim answers, such as `100 Continue`, before the answer to a request.
-const MAX_INTERIM: usize = 16;
+use crate::wire::http::{Answer, Client};
 
 /// Sends each operation as one request and waits for its answer, on the calling thread, which must
 /// not be a tokio thread.
@@ -30,18 +27,15 @@ pub struct HttpTarget {
     clock: Arc<dyn Clock>,
     options: EmitOptions,
     client: Client,
-    encoder: Box<dyn Encoder>,
+    encoder: RequestEncoder,
     parker: Parker,
     out: Option<TargetConnection>,
     /// Whether the connection was lost, as opposed to closed by the server after an answer.
     is_lost: bool,
     attempted_at: u64,
-    /// Compresses bodies; `None` sends them uncompressed.
-    gzip: Option<Gzip>,
     /// The current request.
     request: Vec<u8>,
-    /// The bytes of the current answer received so far.
-    answer: Vec<u8>,
+    answer: AnswerBytes,
     report: TargetReport,
 }
 
@@ -71,13 +65,12 @@ impl HttpTarget {
             attempted_at: clock.now(),
             clock,
             options,
-            encoder,
+            encoder: RequestEncoder::new(&client, encoder),
             parker,
             out: Some(out),
             is_lost: false,
-            gzip: client.is_gzip().then(Gzip::default),
             request: Vec::new(),
-            answer: Vec::new(),
+            answer: AnswerBytes::default(),
             report,
             client,
         };
@@ -125,29 +118,17 @@ impl HttpTarget {
         let left = deadline.left(&*self.clock, &self.address)?;
         out.write(&self.request, &self.parker, &*self.clock, left, &mut self.report)?;
         self.answer.clear();
-        let mut interim = 0;
         loop {
-            let read = Answer::read(&self.answer).map_err(|BadAnswer(what)| self.answered(what.to_owned()))?;
-            if let Some((answer, length)) = read {
-                if answer.status >= 200 {
-                    self.out = answer.keeps_alive.then_some(out);
-                    return Ok(answer);
-                }
-                // An interim answer; the final one follows.
-                interim += 1;
-                if interim > MAX_INTERIM {
-                    let what = format!("{} again and again, and nothing else", answer.status);
-                    return Err(self.answered(what));
-                }
-                self.answer.drain(..length);
-                continue;
+            if let Some(answer) = self.answer.complete().map_err(|what| self.answered(what))? {
+                self.out = answer.keeps_alive.then_some(out);
+                return Ok(answer);
             }
             if self.parker.is_interrupted() {
                 let address = self.address.clone();
                 return Err(NetError::Interrupted { address });
             }
             let left = deadline.left(&*self.clock, &self.address)?;
-            let read = out.read(&self.parker, left, &mut self.answer);
+            let read = out.read(&self.parker, left, self.answer.buffer());
             if read.map_err(|error| deadline.unanswered(error))? == 0 {
                 return Err(self.answered("nothing, it closed the connection".to_owned()));
             }
@@ -177,20 +158,12 @@ impl HttpTarget {
 
     /// The outcome of an answered request of `samples` samples, of which `left_out` were not sent.
     fn outcome(&mut self, answer: &Answer, samples: u64, left_out: u64) -> Outcome {
-        let outcome = self.client.outcome(answer);
-        if outcome != (WriteOutcome::Taken { refused: 0 }) {
+        let (outcome, is_as_asked) = outcome(&self.client, answer, samples, left_out);
+        if !is_as_asked {
             let error = self.answered(answer.summary());
             self.report.keep(error);
         }
-        let refused = match outcome {
-            WriteOutcome::Taken { refused } => refused.saturating_add(left_out).min(samples),
-            WriteOutcome::Refused => samples,
-            WriteOutcome::Unknown => return Outcome::Unknown,
-        };
-        Outcome::Done {
-            accepted: (samples - refused) as u32,
-            rejected: refused as u32,
-        }
+        outcome
     }
 }
 
@@ -203,23 +176,14 @@ impl Target for HttpTarget {
         }
         self.report.operations += 1;
         self.report.samples += samples;
-        let skipped = self.encoder.skipped();
-        self.request.clear();
-        self.client.begin(&mut self.request);
-        self.encoder.encode(&operation.payload, &mut self.request);
-        let left_out = self.encoder.skipped() - skipped;
+        let left_out = self.encoder.encode(&self.client, &operation.payload, &mut self.request);
         self.report.skipped_samples += left_out;
-        let body = self.client.body();
-        if self.request.len() == body {
+        if self.request.is_empty() {
             return Outcome::Done {
                 accepted: 0,
                 rejected: samples as u32,
             };
         }
-        if let Some(gzip) = &mut self.gzip {
-            gzip.pack(&mut self.request, body);
-        }
-        self.client.end(&mut self.request);
         match self.exchange() {
             Ok(answer) => self.outcome(&answer, samples, left_out),
             Err(error) => {
@@ -228,53 +192,6 @@ impl Target for HttpTarget {
                 self.is_lost = true;
                 Outcome::Unknown
             }
-        }
-    }
-}
-
-/// The time limits of one request and its answer.
-#[derive(Clone, Copy, Debug)]
-struct Deadline {
-    /// The limit of the whole exchange, and when it ends on the run's clock; `None` waits for
-    /// ever.
-    limit: Option<(Duration, u64)>,
-    /// The longest time in which the peer may neither read nor send.
-    stall: Option<Duration>,
-}
-
-impl Deadline {
-    fn new(options: &EmitOptions, clock: &dyn Clock) -> Self {
-        let until = |limit: Duration| (limit, clock.now().saturating_add(limit.as_nanos() as u64));
-        Self {
-            limit: options.answer_timeout.map(until),
-            stall: options.stall_timeout,
-        }
-    }
-
-    /// The longest time that the next wait may take.
-    fn left(self, clock: &dyn Clock, address: &Address) -> Result<Option<Duration>, NetError> {
-        let Some((limit, until)) = self.limit else {
-            return Ok(self.stall);
-        };
-        let left = Duration::from_nanos(until.saturating_sub(clock.now()));
-        if left.is_zero() {
-            return Err(NetError::Unanswered {
-                address: address.clone(),
-                after_ms: limit.as_millis() as u64,
-            });
-        }
-        Ok(Some(self.stall.map_or(left, |stall| stall.min(left))))
-    }
-
-    /// Turns a timed-out wait for the answer into [`NetError::Unanswered`].
-    fn unanswered(self, error: NetError) -> NetError {
-        let limit = self.limit.map(|(limit, _)| limit);
-        match error {
-            NetError::Stalled { address, after_ms } => NetError::Unanswered {
-                address,
-                after_ms: limit.map_or(after_ms, |limit| limit.as_millis() as u64),
-            },
-            other => other,
         }
     }
 }

@@ -44,6 +44,20 @@ impl Interruption {
         self.is_wanted.load(Ordering::SeqCst)
     }
 
+    /// Waits for an [`Interrupter`]; for one task at a time.
+    pub(super) async fn wait(&self) {
+        poll_fn(|context| {
+            *self.lock() = Some(context.waker().clone());
+            // Checked after the waker is registered, so no interruption is missed.
+            if self.is_wanted() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }

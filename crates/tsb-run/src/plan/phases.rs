@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tsb_core::schedule::{Curve, Rate, Schedule, Segment};
 use tsb_stores::throttle::{ThrottleOptions, ThrottleWindow};
 
-use super::{AskedRate, Plan};
+use super::{AskedRate, Plan, QueryStream};
 use crate::error::Error;
 use crate::units;
 
@@ -19,7 +19,7 @@ use crate::units;
 pub const PHASES_MAX: usize = 64;
 
 /// A phase of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunPhase {
     /// Its name: 1 to 24 letters, digits, `-` and `_`, unique in the plan.
@@ -34,6 +34,9 @@ pub struct RunPhase {
     /// What is done to the store while it lasts.
     #[serde(default, skip_serializing_if = "PhaseFaults::is_none")]
     pub faults: PhaseFaults,
+    /// What is asked of the store while it lasts, beside what is asked during the whole run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queries: Vec<QueryStream>,
 }
 
 /// What a phase does to the store in front of which it stands: faults of
@@ -238,6 +241,7 @@ mod tests {
             rate_per_second: rate,
             to_per_second: None,
             faults: PhaseFaults::default(),
+            queries: Vec::new(),
         }
     }
 

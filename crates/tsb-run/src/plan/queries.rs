@@ -3,6 +3,8 @@
 //! As text, a stream is `KIND@RATE` or `NAME=KIND@RATE`, such as `q1@10/s` or
 //! `dashboard=q2(series=14)@2/s`; a list of streams is separated by commas.
 
+mod shape;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -11,20 +13,15 @@ use serde::{Deserialize, Serialize};
 use tsb_core::time::SECOND_NS;
 use tsb_stores::Consolidation;
 
+use super::{Plan, spans};
 use crate::error::Error;
 use crate::spec::or_nearest;
-use crate::units;
+pub use shape::QueryShape;
 
 /// Most streams of a plan: each has threads of its own.
 const STREAMS_MAX: usize = 32;
 /// Most threads of a stream.
 const WORKERS_MAX: usize = 64;
-/// Most series of one query.
-const SERIES_MAX: u32 = 10_000;
-/// Longest range of a query, in nanoseconds.
-const SPAN_MAX_NS: u64 = 10 * 365 * 86_400 * SECOND_NS;
-/// Shortest step of a query that consolidates, in nanoseconds.
-const STEP_MIN_NS: u64 = 1_000_000;
 /// Highest rate of a stream, in queries per second.
 const RATE_MAX: f64 = 1e6;
 
@@ -55,45 +52,16 @@ pub enum QueryRate {
 }
 
 /// A kind of query with its parameters, from its text: `q1`, `range(5m)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueryKind {
     word: &'static str,
     shape: QueryShape,
 }
 
-/// What a query asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum QueryShape {
-    /// The newest sample of some series: its time, then its value.
-    Last {
-        /// Number of series. in [1, 10,000]
-        series: u32,
-    },
-    /// The raw samples of some series.
-    Raw {
-        /// Number of series. in [1, 10,000]
-        series: u32,
-        /// Length of the range in nanoseconds.
-        span_ns: u64,
-    },
-    /// One value for each step, of some series.
-    Steps {
-        /// Number of series. in [1, 10,000]
-        series: u32,
-        /// Length of the range in nanoseconds.
-        span_ns: u64,
-        /// Length of a step in nanoseconds; at most the length of the range.
-        step_ns: u64,
-        /// How the samples of a step become one value.
-        by: Consolidation,
-    },
-}
-
 /// The kinds by the word that names them, with the values that their parameters have unless they
 /// are given: those of Mohawk (`q1`, `q2`), of TSBS (`single-groupby`, `double-groupby`,
-/// `lastpoint`) and of `SciTS` (`range`, `downsample`).
-const KINDS: [(&str, QueryShape); 8] = [
+/// `lastpoint`, `high-cpu`) and of `SciTS` (`range`, `outside`, `stats`, `downsample`, `difference`).
+const KINDS: [(&str, QueryShape); 12] = [
     ("last", QueryShape::Last { series: 1 }),
     ("q1", steps(1, HOUR_NS, MINUTE_NS, Consolidation::Max)),
     ("q2", steps(7, DAY_NS, HOUR_NS, Consolidation::Max)),
@@ -111,7 +79,33 @@ const KINDS: [(&str, QueryShape); 8] = [
         steps(10, 12 * HOUR_NS, HOUR_NS, Consolidation::Average),
     ),
     ("lastpoint", QueryShape::Last { series: 10 }),
+    ("high-cpu", outside(12 * HOUR_NS, f64::NEG_INFINITY, 90.0)),
+    ("outside", outside(HOUR_NS, 10.0, 90.0)),
+    (
+        "stats",
+        QueryShape::Statistics {
+            series: 1,
+            span_ns: HOUR_NS,
+        },
+    ),
+    (
+        "difference",
+        QueryShape::Difference {
+            span_ns: HOUR_NS,
+            step_ns: MINUTE_NS,
+            by: Consolidation::Average,
+        },
+    ),
 ];
+
+const fn outside(span_ns: u64, below: f64, above: f64) -> QueryShape {
+    QueryShape::Outside {
+        series: 1,
+        span_ns,
+        below,
+        above,
+    }
+}
 
 const fn steps(series: u32, span_ns: u64, step_ns: u64, by: Consolidation) -> QueryShape {
     QueryShape::Steps {
@@ -121,17 +115,6 @@ const fn steps(series: u32, span_ns: u64, step_ns: u64, by: Consolidation) -> Qu
         by,
     }
 }
-
-/// Ways to make one value of the samples of a step, by their names.
-const CONSOLIDATIONS: [(&str, Consolidation); 7] = [
-    ("min", Consolidation::Min),
-    ("max", Consolidation::Max),
-    ("average", Consolidation::Average),
-    ("sum", Consolidation::Sum),
-    ("count", Consolidation::Count),
-    ("first", Consolidation::First),
-    ("last", Consolidation::Last),
-];
 
 /// Why a text names no query stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,11 +137,34 @@ impl From<String> for InvalidQueryStream {
 }
 
 impl QueryStream {
-    /// Parses a list of streams, separated by commas outside of parentheses.
+    /// A stream; without a name it has that of its kind and parameters.
+    ///
+    /// # Errors
+    /// If a stream cannot have this name.
+    pub fn new(name: Option<&str>, kind: QueryKind, rate: QueryRate) -> Result<Self, InvalidQueryStream> {
+        let is_name = |name: &str| {
+            !name.is_empty() && name.len() <= 64 && !name.contains(|c: char| c.is_control() || "=@(".contains(c))
+        };
+        if name.is_some_and(|name| !is_name(name)) {
+            return Err("a name is 1 to 64 characters without =, @ and parentheses"
+                .to_owned()
+                .into());
+        }
+        Ok(Self {
+            name: name.map_or_else(|| kind.to_string(), str::to_owned),
+            kind,
+            rate,
+        })
+    }
+
+    /// Parses a list of streams, separated by commas outside of parentheses; `none` has none.
     ///
     /// # Errors
     /// If one of them is invalid; the text names it.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, InvalidQueryStream> {
+        if text.trim() == "none" {
+            return Ok(Vec::new());
+        }
         let mut depth = 0_usize;
         let parts = text.split(|c: char| {
             match c {
@@ -178,108 +184,49 @@ impl QueryStream {
 }
 
 impl QueryKind {
+    /// The kind that a word names, with the parameters that it has unless they are set.
+    ///
+    /// # Errors
+    /// If there is no such kind; names the nearest.
+    pub fn named(word: &str) -> Result<Self, InvalidQueryStream> {
+        let found = KINDS.into_iter().find(|(known, _)| *known == word);
+        let (word, shape) = found.ok_or_else(|| {
+            let nearest = or_nearest(word, KINDS.iter().map(|(known, _)| *known), "");
+            format!("{word:?} is no kind of query{nearest}")
+        })?;
+        Ok(Self { word, shape })
+    }
+
+    /// Sets a parameter, such as `span` to `5m`. When all are set, see [`Self::check`].
+    ///
+    /// # Errors
+    /// If the kind has no such parameter, or it does not take this value.
+    pub fn set(&mut self, parameter: &str, value: &str) -> Result<(), InvalidQueryStream> {
+        Ok(self.shape.set(parameter, value)?)
+    }
+
+    /// Checks the parameters together.
+    ///
+    /// # Errors
+    /// If one is out of its range.
+    pub fn check(&self) -> Result<(), InvalidQueryStream> {
+        Ok(self.shape.check()?)
+    }
+
+    /// The word that names it.
+    pub const fn word(&self) -> &'static str {
+        self.word
+    }
+
     /// What a query of this kind asks for.
     pub const fn shape(&self) -> QueryShape {
         self.shape
     }
-}
 
-impl QueryShape {
-    /// Number of series of one query.
-    pub const fn series(&self) -> u32 {
-        match *self {
-            Self::Last { series } | Self::Raw { series, .. } | Self::Steps { series, .. } => series,
-        }
-    }
-
-    /// Length of the range in nanoseconds; `None` for the newest sample.
-    pub const fn span_ns(&self) -> Option<u64> {
-        match *self {
-            Self::Last { .. } => None,
-            Self::Raw { span_ns, .. } | Self::Steps { span_ns, .. } => Some(span_ns),
-        }
-    }
-
-    fn set(&mut self, parameter: &str, value: &str) -> Result<(), String> {
-        let set_series = |series: &mut u32| -> Result<(), String> {
-            let count = units::parse_count(value)?;
-            *series = u32::try_from(count).unwrap_or(u32::MAX);
-            Ok(())
-        };
-        let set_time = |ns: &mut u64| -> Result<(), String> {
-            *ns = units::parse_duration(value)?;
-            Ok(())
-        };
-        match (parameter, self) {
-            ("series", Self::Last { series } | Self::Raw { series, .. } | Self::Steps { series, .. }) => {
-                set_series(series)
-            }
-            ("span", Self::Raw { span_ns, .. } | Self::Steps { span_ns, .. }) => set_time(span_ns),
-            ("step", Self::Steps { step_ns, .. }) => set_time(step_ns),
-            ("by", Self::Steps { by, .. }) => {
-                let known = CONSOLIDATIONS.iter().find(|(name, _)| *name == value);
-                let names = CONSOLIDATIONS.iter().map(|(name, _)| *name);
-                let (_, known) = known.ok_or_else(|| format!("by is not {value:?}{}", or_nearest(value, names, "")))?;
-                *by = *known;
-                Ok(())
-            }
-            (_, shape) => {
-                let known: &[&str] = match shape {
-                    Self::Last { .. } => &["series"],
-                    Self::Raw { .. } => &["series", "span"],
-                    Self::Steps { .. } => &["series", "span", "step", "by"],
-                };
-                Err(format!(
-                    "it has no parameter {parameter:?}{}",
-                    or_nearest(parameter, known.iter().copied(), "")
-                ))
-            }
-        }
-    }
-
-    /// The parameters that differ from those of `usual`, as text.
-    fn differing(&self, usual: &Self) -> Vec<String> {
-        let mut parameters = Vec::new();
-        if self.series() != usual.series() {
-            parameters.push(format!("series={}", self.series()));
-        }
-        if let Some(span_ns) = self.span_ns().filter(|_| self.span_ns() != usual.span_ns()) {
-            parameters.push(format!("span={}", units::exact_duration(span_ns)));
-        }
-        if let (
-            Self::Steps { step_ns, by, .. },
-            Self::Steps {
-                step_ns: usual_ns,
-                by: usually,
-                ..
-            },
-        ) = (self, usual)
-        {
-            if step_ns != usual_ns {
-                parameters.push(format!("step={}", units::exact_duration(*step_ns)));
-            }
-            let name = CONSOLIDATIONS.iter().find(|(_, known)| known == by);
-            parameters.extend(name.filter(|_| by != usually).map(|(name, _)| format!("by={name}")));
-        }
-        parameters
-    }
-
-    fn check(&self) -> Result<(), String> {
-        if self.series() == 0 || self.series() > SERIES_MAX {
-            return Err(format!("series is from 1 to {SERIES_MAX}"));
-        }
-        if self
-            .span_ns()
-            .is_some_and(|span_ns| span_ns == 0 || span_ns > SPAN_MAX_NS)
-        {
-            return Err("span is from 1ns to ten years".to_owned());
-        }
-        match *self {
-            Self::Steps { span_ns, step_ns, .. } if step_ns < STEP_MIN_NS || step_ns > span_ns => {
-                Err("step is from 1ms to the span".to_owned())
-            }
-            _ => Ok(()),
-        }
+    /// The parameters that differ from those of the word, each with its value as text.
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        let usual = KINDS.iter().find(|(word, _)| *word == self.word);
+        usual.map_or_else(Vec::new, |(_, usual)| self.shape.differing(usual))
     }
 }
 
@@ -299,19 +246,14 @@ impl FromStr for QueryKind {
             }
             None => (text, ""),
         };
-        let words = KINDS.map(|(word, _)| word);
-        let Some((word, mut shape)) = KINDS.into_iter().find(|(known, _)| *known == word.trim()) else {
-            let nearest = or_nearest(word, words.into_iter(), "");
-            return Err(format!("{word:?} is no kind of query{nearest}").into());
-        };
+        let mut kind = Self::named(word.trim())?;
         for parameter in parameters.split(',').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or(("span", parameter));
-            shape
-                .set(name.trim(), value.trim())
+            kind.set(name.trim(), value.trim())
                 .map_err(|why| format!("{text}: {why}"))?;
         }
-        shape.check().map_err(|why| format!("{text}: {why}"))?;
-        Ok(Self { word, shape })
+        kind.check().map_err(|why| format!("{text}: {why}"))?;
+        Ok(kind)
     }
 }
 
@@ -354,18 +296,7 @@ impl FromStr for QueryStream {
             None => (None, asked),
         };
         let kind: QueryKind = kind.trim().parse()?;
-        let is_name = |name: &str| {
-            !name.is_empty() && name.len() <= 64 && !name.contains(|c: char| c.is_control() || "=@(".contains(c))
-        };
-        if name.is_some_and(|name| !is_name(name)) {
-            return Err(format!("{text}: a name is 1 to 64 characters without =, @ and parentheses").into());
-        }
-        let name = name.map_or_else(|| kind.to_string(), str::to_owned);
-        Ok(Self {
-            name,
-            kind,
-            rate: rate.trim().parse()?,
-        })
+        Self::new(name, kind, rate.trim().parse()?).map_err(|why| format!("{text}: {why}").into())
     }
 }
 
@@ -381,8 +312,11 @@ impl fmt::Display for QueryRate {
 impl fmt::Display for QueryKind {
     /// The word of its kind, and the parameters that differ from the kind's own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let usual = KINDS.iter().find(|(word, _)| *word == self.word);
-        let parameters = usual.map_or_else(Vec::new, |(_, usual)| self.shape.differing(usual));
+        let parameters = self.parameters();
+        let parameters: Vec<String> = parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         match parameters.as_slice() {
             [] => f.write_str(self.word),
             some => write!(f, "{}({})", self.word, some.join(",")),
@@ -413,8 +347,43 @@ impl From<QueryStream> for String {
     }
 }
 
+/// A stream, and when it asks.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TimedStream {
+    /// What it asks, under its name in reports.
+    pub stream: QueryStream,
+    /// When it begins, in nanoseconds since the start of the run.
+    pub from_ns: u64,
+    /// How long it asks, in nanoseconds; `None`: until the run ends.
+    pub length_ns: Option<u64>,
+}
+
+impl Plan {
+    /// The streams of the whole run, then those of each phase. A stream of a phase is called
+    /// `PHASE/NAME`.
+    pub fn timed_streams(&self) -> Vec<TimedStream> {
+        let whole = self.queries.iter().map(|stream| TimedStream {
+            stream: stream.clone(),
+            from_ns: 0,
+            length_ns: self.duration_ns,
+        });
+        let of_phases = spans(&self.phases).flat_map(|(phase, from_ns, _)| {
+            phase.queries.iter().map(move |stream| TimedStream {
+                stream: QueryStream {
+                    name: format!("{}/{}", phase.name, stream.name),
+                    ..stream.clone()
+                },
+                from_ns,
+                length_ns: Some(phase.duration_ns),
+            })
+        });
+        whole.chain(of_phases).collect()
+    }
+}
+
 /// Checks the streams of a plan together.
-pub(super) fn check(streams: &[QueryStream], workers: usize) -> Result<(), Error> {
+pub(super) fn check(streams: &[TimedStream], workers: usize) -> Result<(), Error> {
     if workers == 0 || workers > WORKERS_MAX {
         return Err(Error::plan("cannot ask with this many threads")
             .because_of(format!("--query-workers is from 1 to {WORKERS_MAX}")));
@@ -424,7 +393,8 @@ pub(super) fn check(streams: &[QueryStream], workers: usize) -> Result<(), Error
             .because_of(format!("there are at most {STREAMS_MAX}")));
     }
     let mut names = BTreeSet::new();
-    match streams.iter().find(|stream| !names.insert(stream.name.as_str())) {
+    let mut streams = streams.iter().map(|timed| &timed.stream);
+    match streams.find(|stream| !names.insert(stream.name.as_str())) {
         Some(twice) => Err(
             Error::plan(format!("cannot tell two streams called {} apart", twice.name))
                 .because_of("the report has one entry for each name")
@@ -490,6 +460,12 @@ mod tests {
             ("q1(by=most)@1/s", "by is not"),
             ("q1(series=0)@1/s", "series is from 1"),
             ("range(0s)@1/s", "span is from"),
+            ("outside(below=9,above=8)@1/s", "below is at most above"),
+            ("outside(above=high)@1/s", "a number"),
+            ("high-cpu(above=NaN)@1/s", "a number"),
+            ("high-cpu(step=1m)@1/s", "no parameter \"step\""),
+            ("difference(series=3)@1/s", "no parameter \"series\""),
+            ("difference(step=2h)@1/s", "step is from"),
             ("=q1@1/s", "a name is"),
             ("", "no rate"),
         ] {
@@ -500,7 +476,14 @@ mod tests {
 
     #[test]
     fn streams_of_a_plan_have_names_of_their_own() {
-        let streams = |text| QueryStream::parse_list(text).unwrap();
+        let streams = |text| {
+            let plan = Plan {
+                queries: QueryStream::parse_list(text).unwrap(),
+                ..Plan::default()
+            };
+            plan.timed_streams()
+        };
+        assert!(streams("none").is_empty());
         assert!(check(&streams("q1@1/s,q2@1/s"), 1).is_ok());
         assert!(check(&streams("q1@1/s,second=q1@9/s"), 1).is_ok());
         let refused = format!("{:?}", check(&streams("q1@1/s,q1@9/s"), 1).unwrap_err());

@@ -118,6 +118,11 @@ pub struct WirePlan {
     /// The InfluxDB database to write into; absent: `tsb`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
+    /// Connections that requests in flight share over HTTP, over all workers; from 1 to 1024, and no
+    /// more than requests in flight. Absent: 64, or without a bound on requests in flight one for
+    /// each worker, which waits for each answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<usize>,
     /// Whether request bodies are compressed with gzip.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gzip: bool,
@@ -139,6 +144,7 @@ impl Default for WirePlan {
             gro: true,
             receive_buffer_bytes: None,
             database: None,
+            connections: None,
             gzip: false,
             timeout_ns: None,
         }
@@ -155,6 +161,11 @@ impl WirePlan {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.sockets == 0 || self.sockets > 1024 {
             return Err(Error::plan("cannot send over this many sockets").because_of("--sockets is from 1 to 1024"));
+        }
+        if self.connections.is_some_and(|count| !(1..=1024).contains(&count)) {
+            return Err(
+                Error::plan("cannot send over this many connections").because_of("--connections is from 1 to 1024")
+            );
         }
         if !(64..=MAX_DATAGRAM).contains(&self.datagram_bytes) {
             return Err(Error::plan("cannot pack datagrams of this size")

@@ -224,8 +224,9 @@ fn run_behind(
     let mut told = ReportedDamage::default();
     told.tell(&**store, |said| controls.warn(said));
     let is_direct = opened.client().is_some() && !plan.transport.is_wire();
-    in_flight::check(plan.in_flight, is_direct, &store.to_string())?;
-    let started = prepare(plan, (&guarded, is_direct), controls, state)?;
+    let is_handed_over = is_direct || plan.has_requests_in_flight();
+    in_flight::check(plan.in_flight, is_handed_over, &store.to_string())?;
+    let started = prepare(plan, (&guarded, is_handed_over), controls, state)?;
     let context = &started.context;
     controls.observer.begin(&run_info(context, store));
     let ceiling = calibrate(context, controls, state)?;
@@ -299,14 +300,19 @@ fn calibrate(context: &RunContext, controls: &Controls, state: &RunState) -> Res
 /// Prepares the workload, marks the place, and defines the series in the store.
 fn prepare<'a>(
     plan: &Plan,
-    (store, is_direct): (&Arc<GuardedStore>, bool),
+    (store, is_handed_over): (&Arc<GuardedStore>, bool),
     controls: &Controls,
     state: &'a RunState,
 ) -> Result<&'a StartedRun, Error> {
     let capabilities = store.capabilities();
     let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
     fit::check(&context.workload, &capabilities, &store.to_string())?;
-    queries::check_fit(plan, &context.workload, &capabilities, (&store.to_string(), is_direct))?;
+    queries::check_fit(
+        plan,
+        &context.workload,
+        &capabilities,
+        (&store.to_string(), is_handed_over),
+    )?;
     let place = earlier::place_of(&context)?;
     earlier::check(&context, &**store, place.as_ref())?;
     if let Some(place) = &place {
@@ -372,7 +378,7 @@ fn perform(
         Arc::new(Monitor::new(inputs))
     });
     let followed = Followed {
-        acceptance: journaled::acceptance(context.plan.transport, opened.client().is_some()),
+        acceptance: journaled::acceptance(&context.plan, opened.client().is_some()),
         clock: &*context.clock,
         start_ns,
         live,

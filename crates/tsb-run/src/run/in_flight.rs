@@ -1,5 +1,5 @@
-//! Drives a client of a server directly: a worker hands its operations over and goes on, and each
-//! ends when its answer comes.
+//! Drives a client of a server directly, or the connections of an HTTP interface: a worker hands its
+//! operations over and goes on, and each ends when its answer comes.
 //!
 //! The plan bounds how many writes are in flight, over all workers. What is due beyond the bound
 //! waits in its worker, and shows as lag. The client makes the writes on threads of its own; no

@@ -8,7 +8,7 @@ use tsb_stores::Store;
 use super::run_context::RunContext;
 use crate::controls::Controls;
 use crate::journal::{Acceptance, Followed, Follower, Header};
-use crate::plan::Transport;
+use crate::plan::{Plan, Transport};
 
 /// Begins the journal of a run if one is wanted. A store without persistence cannot be checked
 /// after the process has ended, so it gets a journal only if the user named one.
@@ -63,20 +63,21 @@ fn of_context(
 
 /// How the run learns that a sample was accepted, if the receiver is ours, or a client of this
 /// process, which may take many writes at a time (`is_async`).
-pub(super) const fn acceptance(transport: Transport, is_async: bool) -> Acceptance {
-    match (transport, transport.carrier()) {
+pub(super) fn acceptance(plan: &Plan, is_async: bool) -> Acceptance {
+    match (plan.transport, plan.transport.carrier()) {
         (Transport::Inproc, _) if is_async => Acceptance::AnsweredLater,
-        (Transport::Inproc, _) | (_, Carrier::Requests) => Acceptance::Answered,
+        (Transport::Inproc, _) => Acceptance::Answered,
+        (_, Carrier::Requests) => acceptance_of_emit(plan),
         (_, Carrier::Stream) => Acceptance::Stream,
         (_, Carrier::Datagrams) => Acceptance::Datagrams,
     }
 }
 
 /// The same for a foreign receiver.
-pub const fn acceptance_of_emit(transport: Transport) -> Acceptance {
-    if transport.is_answered() {
-        Acceptance::Answered
-    } else {
-        Acceptance::Silent
+pub fn acceptance_of_emit(plan: &Plan) -> Acceptance {
+    match plan.transport.is_answered() {
+        true if plan.has_requests_in_flight() => Acceptance::AnsweredLater,
+        true => Acceptance::Answered,
+        false => Acceptance::Silent,
     }
 }

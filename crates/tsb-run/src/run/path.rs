@@ -1,6 +1,7 @@
 //! Carries samples from the emitter into a store: by a call in this process, or through sockets.
 
 mod directly;
+mod requests;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use tsb_core::emit::{
 use tsb_core::latency::Recording;
 use tsb_core::net::{
     Address, AnyListener, Carrier, IngestCpu, Interrupter, ListenOptions, ListenerStats, NetError, Runtime,
+    TargetReport,
 };
 use tsb_core::schedule::{Slot, Timetable};
 use tsb_core::workload::{Generator, Workload};
@@ -184,7 +186,7 @@ pub struct PassResult {
     pub is_partial: bool,
     /// Samples that were sent, perhaps, and whose operations nobody can name.
     pub unnamed_samples: u64,
-    /// The most writes that were in flight at a time; 0 unless a client was driven directly.
+    /// The most writes that were in flight at a time; 0 where each worker waits for its answer.
     pub most_in_flight: usize,
 }
 
@@ -219,8 +221,39 @@ pub struct Wire {
     pub receive_buffer_bytes: Option<u64>,
     /// CPU of the threads that decoded and applied, where the listener was ours.
     pub ingest_cpu: IngestCpu,
-    /// CPU of the thread that carries the sockets, in nanoseconds.
+    /// CPU of the threads that carry the sockets, in nanoseconds.
     pub net_cpu_ns: u64,
+}
+
+impl Wire {
+    /// Adds what a target or a connection did. Its errors go into `failures`.
+    fn add(&mut self, report: &TargetReport, failures: &mut Vec<String>) {
+        *self.closings.entry(remote::word(report.closing)).or_default() += 1;
+        self.sent_bytes += report.written_bytes;
+        self.unsent_samples += report.unsent_samples;
+        self.skipped_samples += report.skipped_samples;
+        self.untimed += report.untimed;
+        self.sent_datagrams += report.datagrams;
+        self.segments = report.segments;
+        self.send_buffer_bytes = report.granted.send_bytes as u64;
+        // The user knows of an interruption.
+        let failed = report
+            .errors
+            .iter()
+            .filter(|error| !matches!(error, NetError::Interrupted { .. }));
+        failures.extend(failed.map(ToString::to_string));
+    }
+}
+
+/// The server at `address` cannot be reached, or does not agree.
+fn unreachable_server(address: &Address, error: &NetError) -> Error {
+    let hint = match error {
+        NetError::Answered { .. } => "something answers there: check the protocol, the port and the database",
+        _ => "start the server first, or check the address",
+    };
+    Error::unreachable(format!("cannot send to {address}"))
+        .because(error)
+        .hint(hint)
 }
 
 impl PassResult {
@@ -318,7 +351,7 @@ impl Pass<'_> {
             driven.time_by(timings);
         }
         driven.end_with_last_acceptance(&self.totals);
-        wire.net_cpu_ns = runtime.stop();
+        wire.net_cpu_ns += runtime.stop();
         driven.wire = Some(wire);
         Ok(driven)
     }
@@ -346,6 +379,9 @@ impl Pass<'_> {
         address: &Address,
         interrupters: Option<&Mutex<Vec<Interrupter>>>,
     ) -> Result<(PassResult, Wire), Error> {
+        if self.context.plan.has_requests_in_flight() {
+            return self.requests(route, address, interrupters);
+        }
         let report = self.emit(|| {
             let (plan, workload) = (&self.context.plan, &self.context.workload);
             let target = route.connect(address, &plan.wire, plan.workers, workload, Workload::catalog);
@@ -354,36 +390,12 @@ impl Pass<'_> {
                     lock(interrupters).push(target.interrupter());
                 }
             });
-            target.map_err(|error| {
-                let hint = match &error {
-                    NetError::Answered { .. } => {
-                        "something answers there: check the protocol, the port and the database"
-                    }
-                    _ => "start the server first, or check the address",
-                };
-                Error::unreachable(format!("cannot send to {address}"))
-                    .because(&error)
-                    .hint(hint)
-            })
+            target.map_err(|error| unreachable_server(address, &error))
         })?;
         let (mut driven, targets) = self.driven(report);
         let mut wire = Wire::default();
         for target in targets {
-            let report = target.finish();
-            *wire.closings.entry(remote::word(report.closing)).or_default() += 1;
-            wire.sent_bytes += report.written_bytes;
-            wire.unsent_samples += report.unsent_samples;
-            wire.skipped_samples += report.skipped_samples;
-            wire.untimed += report.untimed;
-            wire.sent_datagrams += report.datagrams;
-            wire.segments = report.segments;
-            wire.send_buffer_bytes = report.granted.send_bytes as u64;
-            // The user knows of an interruption.
-            let failed = report
-                .errors
-                .iter()
-                .filter(|error| !matches!(error, NetError::Interrupted { .. }));
-            driven.failures.extend(failed.map(ToString::to_string));
+            wire.add(&target.finish(), &mut driven.failures);
         }
         Ok((driven, wire))
     }
@@ -418,7 +430,7 @@ impl Pass<'_> {
             // Every socket of ours is one sender.
             max_connections: ListenOptions::default()
                 .max_connections
-                .max(plan.wire.sockets + plan.workers),
+                .max(plan.wire.sockets + plan.workers + plan.http_connections()),
             receive_buffer_bytes: is_datagrams.then(|| plan.wire.receive_buffer(self.context.workload.catalog().len())),
             gro: plan.wire.gro,
             // Some fleets report once in a day.

@@ -205,6 +205,7 @@ mod tests {
                 stall_ns,
                 ..PhaseFaults::default()
             },
+            queries: Vec::new(),
         });
         Plan {
             phases: phases.collect(),

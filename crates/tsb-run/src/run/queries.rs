@@ -8,6 +8,7 @@
 mod answer;
 mod check;
 mod choice;
+mod derive;
 mod fit;
 mod judge;
 mod known;
@@ -27,7 +28,7 @@ use super::run_context::RunContext;
 use super::sink::SinkTotals;
 use crate::audit::History;
 use crate::error::chain;
-use crate::plan::{QueryRate, QueryStream};
+use crate::plan::{QueryRate, QueryStream, TimedStream};
 use check::AnswerCheck;
 use choice::QueryChoice;
 use known::KnownSamples;
@@ -49,6 +50,7 @@ pub(super) struct QueryStreams<'a> {
     history: History,
     known: KnownSamples,
     written: Option<Arc<WrittenTimes>>,
+    streams: Vec<TimedStream>,
     /// Ends the streams.
     stop: AtomicBool,
 }
@@ -87,7 +89,8 @@ impl<'a> QueryStreams<'a> {
         (start_ns, base): (u64, Timestamp),
         live: &Arc<Live>,
     ) -> Option<Self> {
-        if context.plan.queries.is_empty() {
+        let streams = context.plan.timed_streams();
+        if streams.is_empty() {
             return None;
         }
         let listens = context.plan.transport.is_wire();
@@ -102,6 +105,7 @@ impl<'a> QueryStreams<'a> {
             history: history(&context.plan, &context.workload, base).unwrap_or_default(),
             known: KnownSamples::new(context, base, live, written.as_ref()),
             written,
+            streams,
             stop: AtomicBool::new(false),
         })
     }
@@ -114,9 +118,9 @@ impl<'a> QueryStreams<'a> {
     /// Asks until the planned end, or until [`Self::end`] is called.
     pub(super) fn ask(&self) -> Vec<AskedStream> {
         std::thread::scope(|threads| {
-            let streams = self.context.plan.queries.iter().enumerate();
+            let streams = self.streams.iter().enumerate();
             let asking: Vec<_> = streams
-                .map(|(place, stream)| (stream, threads.spawn(move || self.ask_stream(place, stream))))
+                .map(|(place, timed)| (&timed.stream, threads.spawn(move || self.ask_stream(place, timed))))
                 .collect();
             let join = |(stream, thread): (&QueryStream, std::thread::ScopedJoinHandle<'_, AskedStream>)| {
                 thread
@@ -136,9 +140,9 @@ impl<'a> QueryStreams<'a> {
         }
     }
 
-    fn ask_stream(&self, place: usize, stream: &QueryStream) -> AskedStream {
-        let plan = &self.context.plan;
-        let timetable = match timetable(stream, plan.query_workers, plan.duration_ns) {
+    fn ask_stream(&self, place: usize, timed: &TimedStream) -> AskedStream {
+        let (plan, stream) = (&self.context.plan, &timed.stream);
+        let timetable = match timetable(stream, plan.query_workers, timed.length_ns) {
             Ok(timetable) => timetable,
             Err(why) => return AskedStream::failed(stream, why),
         };
@@ -158,7 +162,7 @@ impl<'a> QueryStreams<'a> {
             stop: &self.stop,
             live: &live,
             settings: Settings {
-                start_ns: Some(self.start_ns.max(self.context.clock.now())),
+                start_ns: Some((self.start_ns + timed.from_ns).max(self.context.clock.now())),
                 interval_ns: plan.report_interval_ns,
                 exceptions_max: 0,
                 thread_name: "tsb-query",

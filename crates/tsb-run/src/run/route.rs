@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use tsb_core::Catalog;
 use tsb_core::net::{
-    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpTarget, Intake, IntakeSink, ListenOptions,
-    Mileposts, NetError, Registry, Runtime, StreamTarget,
+    Address, AnyListener, AnyTarget, Carrier, DatagramTarget, Decoders, HttpPool, HttpTarget, Intake, IntakeSink,
+    ListenOptions, Mileposts, NetError, Registry, Runtime, StreamTarget,
 };
 use tsb_core::time::Clock;
 use tsb_core::wire::http::Client;
-use tsb_core::wire::{Budget, Protocol, Room};
+use tsb_core::wire::{Budget, Encoder, Protocol, Room};
 
 use crate::error::Error;
-use crate::plan::{Transport, WirePlan};
+use crate::plan::{Plan, Transport, WirePlan};
 
 /// Operations in flight that one connection can time.
 const MILEPOSTS: usize = 1 << 16;
@@ -124,11 +124,7 @@ impl Route {
         let (clock, mileposts) = (Arc::clone(&self.clock), self.mileposts.clone());
         Ok(match self.transport.carrier() {
             Carrier::Requests => {
-                let client = Client::new(protocol, &address.to_string(), wire.database());
-                let Some((client, encoder)) = client.zip(protocol.encoder(catalog(owner)).ok()) else {
-                    unreachable!("an encoder of this catalog for requests has been made before");
-                };
-                let client = if wire.gzip { client.with_gzip() } else { client };
+                let (client, encoder) = self.client(address, wire, catalog(owner));
                 let target = HttpTarget::connect(address, options, client, encoder, clock)?;
                 AnyTarget::Requests(Box::new(target))
             }
@@ -151,5 +147,27 @@ impl Route {
                 AnyTarget::Datagrams(Box::new(target))
             }
         })
+    }
+
+    /// Connects all connections of a plan over HTTP that has several requests outstanding.
+    pub(crate) fn connect_pool<T>(
+        &self,
+        address: &Address,
+        plan: &Plan,
+        owner: &Arc<T>,
+        catalog: fn(&T) -> &Catalog,
+    ) -> Result<HttpPool, NetError> {
+        let (client, encoder) = self.client(address, &plan.wire, catalog(owner));
+        let (options, clock) = (plan.wire.emit_options(1), Arc::clone(&self.clock));
+        HttpPool::connect(address, plan.http_connections(), options, client, encoder, clock)
+    }
+
+    /// What makes requests. The caller has seen that the protocol can carry the series.
+    fn client(&self, address: &Address, wire: &WirePlan, catalog: &Catalog) -> (Client, Box<dyn Encoder>) {
+        let client = Client::new(self.protocol, &address.to_string(), wire.database());
+        let Some((client, encoder)) = client.zip(self.protocol.encoder(catalog).ok()) else {
+            unreachable!("an encoder of this catalog for requests has been made before");
+        };
+        (if wire.gzip { client.with_gzip() } else { client }, encoder)
     }
 }

@@ -195,7 +195,8 @@ pub fn open(plan: &Plan) -> Result<OpenedStore, Error> {
     let spec = plan.stores.first();
     let spec = spec.ok_or_else(|| Error::plan("cannot run without a store").hint("give --store memory:"))?;
     // A driver with fewer connections would be a second queue, whose wait counts as the server's.
-    let pooled = plan.in_flight.filter(|_| spec.option("pool").is_none());
+    let is_driven = !plan.transport.is_wire() && spec.option("pool").is_none();
+    let pooled = plan.in_flight.filter(|_| is_driven);
     let pooled = pooled
         .filter(|bound| *bound > IN_FLIGHT)
         .map(|bound| spec.with("pool", &bound.to_string()));

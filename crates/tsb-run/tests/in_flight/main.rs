@@ -257,7 +257,7 @@ fn a_bound_is_refused_where_it_has_no_effect_or_is_too_small() {
         workers: 4,
         ..plan(SECOND_NS, 3)
     };
-    for (plan, why) in [(over_tcp, "a listener writes"), (too_few, "--workers, 4")] {
+    for (plan, why) in [(over_tcp, "nothing is answered"), (too_few, "--workers, 4")] {
         let words = format!("{:?}", plan.complete().unwrap_err());
         assert!(words.contains(why), "{words}");
     }

@@ -38,6 +38,17 @@ fn target() -> impl Strategy<Value = Vec<Vec<String>>> {
         &["--transport=tcp", "--protocol=graphite"],
         &["--transport=unix"],
         &["--transport=http", "--protocol=influx"],
+        &[
+            "--transport=http",
+            "--protocol=influx",
+            "--in-flight=4096",
+            "--connections=8",
+        ],
+        &[
+            "--queries=q1@10/s,slow=range(span=10m)@0.5/s,high-cpu(series=3,above=50.5)@max",
+            "--query-workers=2",
+            "--preload=1d",
+        ],
         &["--transport=udp", "--sockets=30", "--gso=off", "--receive-buffer=8MiB"],
         &["--transport=udp", "--gro=off", "--datagram=512", "--protocol=influx"],
         &["--transport=unixgram", "--sockets=3"],
@@ -221,6 +232,39 @@ fn phases_are_written_and_read_back() {
     let text = run_file(&plan, &RunArgs::default()).unwrap();
     assert!(text.contains("rate = \"2000..6000\""), "{text}");
     assert_eq!(load::of_file(&parsed(&text)).unwrap(), plan);
+}
+
+#[test]
+fn queries_are_written_and_read_back() {
+    let text = "query-workers = 3\npreload = \"1h\"\n\
+        [[queries]]\nname = \"hot hosts\"\nkind = \"high-cpu\"\nrate = \"2/s\"\nseries = 10\nspan = \"30m\"\nabove = 75.5\n\
+        [[queries]]\nkind = \"q2\"\nrate = \"max\"\nby = \"min\"\n\
+        [[phases]]\nname = \"load\"\nduration = \"2s\"\nrate = 1000\n\
+        [[phases]]\nname = \"spike\"\nduration = \"2s\"\nrate = 1000\nqueries = \"last@100/s,a=stats(span=1m)@5/s\"\n";
+    let plan = load::of_file(&parsed(text)).unwrap();
+    let streams = plan.timed_streams();
+    let shown = |index: usize| {
+        let timed = &streams[index];
+        (
+            timed.stream.to_string(),
+            timed.from_ns / SECOND_NS,
+            timed.length_ns.unwrap() / SECOND_NS,
+        )
+    };
+    let hot = "hot hosts=high-cpu(series=10,span=30m,above=75.5)@2/s".to_owned();
+    assert_eq!(shown(0), (hot, 0, 4));
+    assert_eq!(shown(1), ("q2(by=min)@max".to_owned(), 0, 4));
+    assert_eq!(shown(2), ("spike/last=last@100/s".to_owned(), 2, 2));
+    assert_eq!(shown(3), ("spike/a=stats(span=1m)@5/s".to_owned(), 2, 2));
+    let written = run_file(&plan, &RunArgs::default()).unwrap();
+    assert!(
+        written.contains("name = \"hot hosts\"\nkind = \"high-cpu\""),
+        "{written}"
+    );
+    assert_eq!(load::of_file(&parsed(&written)).unwrap(), plan);
+    // A flag takes the place of the tables, and --set that of a phase's own.
+    let none = load::of_file(&parsed("queries = \"none\"")).unwrap();
+    assert!(none.timed_streams().is_empty());
 }
 
 #[test]

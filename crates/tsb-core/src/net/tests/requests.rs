@@ -1,5 +1,7 @@
 //! HTTP over real sockets: what is confirmed, what is refused, and peers that do not read.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::series::{Catalog, SeriesKey};
 use crate::wire::Protocol;
@@ -174,4 +176,212 @@ fn opentsdb_tells_its_errors_and_forgets_them_where_nobody_listens() {
     let stats = testbed.listener.stop().stats;
     assert!(stats.malformed > 1_000_000, "{}", stats.malformed);
     assert!(stats.untaken_answer_bytes < 256 << 10, "{}", stats.untaken_answer_bytes);
+}
+
+/// Connects a pool for one series to a server of the test.
+fn pool(address: &Address, connections: usize, options: EmitOptions) -> HttpPool {
+    let catalog: Catalog = (0..900)
+        .map(|index| SeriesKey::new(format!("host{index:05}.load")))
+        .collect();
+    let client = Client::new(Protocol::Influx, "localhost", "d").unwrap();
+    let encoder = Protocol::Influx.encoder(&catalog).unwrap();
+    let clock = Arc::new(MonotonicClock::new());
+    HttpPool::connect(address, connections, options, client, encoder, clock).unwrap()
+}
+
+/// Writes `count` batches at once, each in a task of its own, and returns their outcomes.
+fn write_at_once(pool: &HttpPool, count: usize, series: usize) -> Vec<Outcome> {
+    let tasks: Vec<_> = (0..count)
+        .map(|tick| {
+            let sender = pool.sender();
+            pool.handle().spawn(async move {
+                let values = values(0, tick as u32, series);
+                let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(tick as i64), &values);
+                sender.write(&batch).await
+            })
+        })
+        .collect();
+    let waiting = async {
+        let mut outcomes = Vec::new();
+        for task in tasks {
+            outcomes.push(task.await.unwrap());
+        }
+        outcomes
+    };
+    pool.handle().block_on(waiting)
+}
+
+fn counted(outcomes: &[Outcome], wanted: Outcome) -> usize {
+    outcomes.iter().filter(|outcome| **outcome == wanted).count()
+}
+
+const ONE: Outcome = Outcome::Done {
+    accepted: 1,
+    rejected: 0,
+};
+
+#[test]
+fn writes_that_share_connections_are_each_confirmed_and_all_arrive() {
+    let testbed = testbed(Protocol::Influx, ListenOptions::default());
+    let (count, ticks) = (900, 40_u32);
+    let pool = pool(testbed.listener.address(), 3, EmitOptions::default());
+    let outcomes = write_at_once(&pool, ticks as usize, count);
+    let done = Outcome::Done {
+        accepted: count as u32,
+        rejected: 0,
+    };
+    assert_eq!(counted(&outcomes, done), ticks as usize, "{outcomes:?}");
+    let (reports, _) = pool.finish();
+    assert_eq!(reports.len(), 3);
+    assert_eq!(
+        reports.iter().map(|report| report.operations).sum::<u64>(),
+        u64::from(ticks)
+    );
+    for report in &reports {
+        assert_eq!((report.connections, report.n_errors), (1, 0), "{report:?}");
+        assert_eq!(report.closing, Closing::Confirmed);
+        assert!(report.operations > 0, "a connection was never used");
+    }
+    let stats = testbed.listener.stop().stats;
+    assert_eq!(stats.samples, count as u64 * u64::from(ticks));
+    assert_eq!(
+        stats.bytes,
+        reports.iter().map(|report| report.written_bytes).sum::<u64>()
+    );
+}
+
+/// A server that treats the writes of its n-th connection as `serve` says, after the request that
+/// creates the database.
+fn misbehaving(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> (Address, Arc<AtomicUsize>) {
+    let listener = std::net::TcpListener::bind(ANY_PORT).unwrap();
+    let address = Address::from(listener.local_addr().unwrap());
+    let (serve, accepted) = (Arc::new(serve), Arc::new(AtomicUsize::new(0)));
+    let counter = Arc::clone(&accepted);
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            counter.fetch_add(1, Ordering::SeqCst);
+            let serve = Arc::clone(&serve);
+            thread::spawn(move || {
+                let mut stream = stream;
+                // The first connection creates the database.
+                if number == 0 {
+                    if !request_came(&mut stream) {
+                        return;
+                    }
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+                }
+                serve(number, stream);
+            });
+        }
+    });
+    (address, accepted)
+}
+
+fn request_came(stream: &mut TcpStream) -> bool {
+    stream.read(&mut [0; 4096]).unwrap_or(0) > 0
+}
+
+const NO_CONTENT: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
+
+#[test]
+fn time_outs_lost_connections_and_late_answers_are_each_unknown_once() {
+    let options = EmitOptions {
+        answer_timeout: Some(Duration::from_secs(2)),
+        ..EmitOptions::default()
+    };
+    let (tell, told) = mpsc::sync_channel(64);
+    let (address, _) = misbehaving(move |number, mut stream| {
+        while request_came(&mut stream) {
+            match number {
+                // Closes without an answer.
+                0 => return,
+                // Answers too late.
+                1 => {
+                    let clock = MonotonicClock::new();
+                    clock.wait_until(clock.now() + 3_000_000_000);
+                    let _ = stream.write_all(NO_CONTENT);
+                    let _ = tell.send(());
+                }
+                _ => stream.write_all(NO_CONTENT).unwrap(),
+            }
+        }
+    });
+    let pool = pool(&address, 3, options);
+    let outcomes = write_at_once(&pool, 30, 1);
+    assert_eq!(counted(&outcomes, Outcome::Unknown), 2, "{outcomes:?}");
+    assert_eq!(counted(&outcomes, ONE), 28, "{outcomes:?}");
+    told.recv_timeout(PATIENCE).unwrap();
+    // The late answer belongs to no write that comes after it.
+    assert_eq!(counted(&write_at_once(&pool, 10, 1), ONE), 10);
+    let (reports, _) = pool.finish();
+    let errors: Vec<String> = reports
+        .iter()
+        .flat_map(|report| &report.errors)
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.contains("did not answer within 2000 ms")),
+        "{errors:?}"
+    );
+    let lost = reports.iter().filter(|report| report.closing == Closing::Lost);
+    assert_eq!(lost.count(), 2);
+    assert_eq!(reports.iter().map(|report| report.operations).sum::<u64>(), 40);
+}
+
+#[test]
+fn without_a_connection_writes_are_shed_or_wait_for_the_next_attempt() {
+    for reconnect_after in [None, Some(Duration::ZERO)] {
+        let options = EmitOptions {
+            reconnect_after,
+            ..EmitOptions::default()
+        };
+        // The first two connections are lost with their first write.
+        let (address, accepted) = misbehaving(|number, mut stream| {
+            while request_came(&mut stream) {
+                if number < 2 {
+                    return;
+                }
+                stream.write_all(NO_CONTENT).unwrap();
+            }
+        });
+        let pool = pool(&address, 2, options);
+        let outcomes = write_at_once(&pool, 20, 1);
+        assert_eq!(counted(&outcomes, Outcome::Unknown), 2, "{outcomes:?}");
+        let rest = if reconnect_after.is_some() { ONE } else { Outcome::Shed };
+        assert_eq!(counted(&outcomes, rest), 18, "{outcomes:?}");
+        let (reports, _) = pool.finish();
+        let shed: u64 = reports.iter().map(|report| report.shed_samples).sum();
+        assert_eq!(shed, if reconnect_after.is_some() { 0 } else { 18 });
+        let made = accepted.load(Ordering::SeqCst);
+        assert_eq!(
+            reports.iter().map(|report| report.connections).sum::<u64>(),
+            made as u64
+        );
+    }
+}
+
+#[test]
+fn an_interrupter_ends_requests_and_waits_for_a_connection() {
+    let (tell, told) = mpsc::sync_channel(64);
+    let (address, _) = misbehaving(move |_, mut stream| {
+        while request_came(&mut stream) {
+            let _ = tell.send(());
+        }
+    });
+    let pool = pool(&address, 2, EmitOptions::default());
+    let interrupter = pool.interrupter();
+    let interrupting = thread::spawn(move || {
+        for _ in 0..2 {
+            told.recv_timeout(PATIENCE).unwrap();
+        }
+        interrupter.interrupt();
+    });
+    let outcomes = write_at_once(&pool, 10, 1);
+    interrupting.join().unwrap();
+    assert_eq!(counted(&outcomes, Outcome::Unknown), 2, "{outcomes:?}");
+    assert_eq!(counted(&outcomes, Outcome::Shed), 8, "{outcomes:?}");
+    assert_eq!(counted(&write_at_once(&pool, 1, 1), Outcome::Shed), 1);
 }

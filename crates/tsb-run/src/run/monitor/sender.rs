@@ -11,6 +11,7 @@ use super::SLICE_NS;
 use super::asked::Asked;
 use crate::controls::Controls;
 use crate::observer::{Phase, Progress};
+use crate::run::Watch;
 use crate::run::interval_recorder::{IntervalRecorder, SampleCounters};
 use crate::run::run_context::RunContext;
 use crate::units;
@@ -27,7 +28,7 @@ pub struct Observations {
 /// Calls `run`, which sends from `start_ns` of the clock on, and reports its progress meanwhile.
 pub fn progress<T: Send>(
     context: &RunContext,
-    live: &Live,
+    (live, watch): (&Live, &Watch),
     controls: &Controls,
     start_ns: u64,
     run: impl FnOnce() -> T,
@@ -36,6 +37,7 @@ pub fn progress<T: Send>(
     let begin = || SenderMonitor {
         context,
         live,
+        requests: watch,
         controls,
         start_ns,
         intervals: IntervalRecorder::new(start_ns, context.plan.report_interval_ns, &[]),
@@ -55,6 +57,8 @@ pub fn progress<T: Send>(
 struct SenderMonitor<'a> {
     context: &'a RunContext,
     live: &'a Live,
+    /// The requests in flight, where there are any.
+    requests: &'a Watch,
     controls: &'a Controls,
     start_ns: u64,
     intervals: IntervalRecorder,
@@ -83,7 +87,8 @@ impl SenderMonitor<'_> {
     }
 
     fn cut(&mut self, now: u64) -> Interval {
-        let totals = self.live.totals();
+        let totals = self.requests.completed(self.live.totals());
+        self.requests.cut(now);
         let counted = SampleCounters {
             sent: totals.samples,
             accepted: totals.accepted,
@@ -95,7 +100,7 @@ impl SenderMonitor<'_> {
     }
 
     fn show(&mut self, now: u64) {
-        let totals = self.live.totals();
+        let totals = self.requests.completed(self.live.totals());
         self.controls.enter(Phase::Running);
         self.controls.observer.progress(&Progress {
             elapsed_ns: now.saturating_sub(self.start_ns),
@@ -104,7 +109,7 @@ impl SenderMonitor<'_> {
         });
         let (shown, before) = self.shown;
         if now - shown >= SECOND_NS {
-            let rate = (totals.samples - before) as f64 * 1e9 / (now - shown) as f64;
+            let rate = totals.samples.saturating_sub(before) as f64 * 1e9 / (now - shown) as f64;
             self.controls.note(&format!(
                 "sent {}/s, {} in all, lag {}",
                 units::scaled(rate),

@@ -1,21 +1,27 @@
-//! Drives a client directly: hands its operations over, waits until each has ended, and puts what
-//! became of them into the result.
+//! Drives a client directly, or the connections of an HTTP interface: hands operations over, waits
+//! until each has ended, and puts what became of them into the result.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tsb_core::emit::{ExceptionKind, LiveWorker, Operation, Outcome, Tally, Target};
 use tsb_core::schedule::Slot;
-use tsb_stores::AsyncStore;
+use tsb_stores::{AsyncStore, Result as StoreResult, WriteLane};
 
 use super::{Pass, PassResult};
 use crate::error::Error;
 use crate::run::in_flight::{Handed, InFlight, Lane, Window};
+use crate::run::loss_window::LossWindow;
+use crate::run::rejects::Rejects;
+use crate::run::sink::SinkTotals;
 
-/// Hands the operations of one worker to the client.
+/// Starts to make the writes of a lane.
+type Serve<'a> = &'a (dyn Fn(Box<dyn WriteLane>) -> StoreResult<()> + Sync);
+
+/// Hands the operations of one worker over.
 struct InFlightTarget<'a> {
     window: Arc<Window>,
-    client: &'a Arc<dyn AsyncStore>,
+    serve: Serve<'a>,
     live: &'a LiveWorker,
     stop: &'a AtomicBool,
     /// The operation that was due when the client had failed, and its samples: it was not sent.
@@ -39,7 +45,7 @@ impl Target for InFlightTarget<'_> {
             Handed::Over(None) => {}
             Handed::Over(Some(slot)) => {
                 let lane = Lane::new(Arc::clone(&self.window), slot);
-                if let Err(error) = self.client.serve(Box::new(lane)) {
+                if let Err(error) = (self.serve)(Box::new(lane)) {
                     self.window.fail(error);
                 }
             }
@@ -58,13 +64,24 @@ impl Pass<'_> {
     pub(super) fn directly(&self, client: &Arc<dyn AsyncStore>) -> Result<PassResult, Error> {
         self.listening
             .since(self.start_ns, self.context.plan.report_interval_ns);
-        let in_flight = Arc::new(InFlight::new(
-            self.context,
-            self.timetable,
-            &self.store,
-            (&self.totals, &self.rejects),
-            self.window,
-        ));
+        let serve = |lane| client.serve(lane);
+        let mut driven = self.hand_over((&self.totals, &self.rejects), self.window, &serve)?;
+        self.listening.cut(self.context.clock.now());
+        driven.time_by(self.listening.take_timings());
+        driven.end_with_last_acceptance(&self.totals);
+        Ok(driven)
+    }
+
+    /// Runs the emitter with a window for each worker, whose lanes `serve` gets, and waits until
+    /// every operation has ended. The times stay in the windows.
+    pub(super) fn hand_over(
+        &self,
+        counts: (&Arc<SinkTotals>, &Arc<Rejects>),
+        waits: Option<&Arc<LossWindow>>,
+        serve: Serve<'_>,
+    ) -> Result<PassResult, Error> {
+        let in_flight = InFlight::new(self.context, self.timetable, &self.store, counts, waits);
+        let in_flight = Arc::new(in_flight);
         self.listening.begin_in_flight(Arc::clone(&in_flight));
         let mut windows = in_flight.windows().iter().zip(self.live.workers());
         let report = self.emit(|| {
@@ -73,7 +90,7 @@ impl Pass<'_> {
             })?;
             Ok(InFlightTarget {
                 window: Arc::clone(window),
-                client,
+                serve,
                 live,
                 stop: self.stop,
                 unsent: None,
@@ -85,9 +102,6 @@ impl Pass<'_> {
         for target in targets {
             settle(&mut driven, &target.window, target.unsent);
         }
-        self.listening.cut(self.context.clock.now());
-        driven.time_by(self.listening.take_timings());
-        driven.end_with_last_acceptance(&self.totals);
         driven.most_in_flight = in_flight.most();
         Ok(driven)
     }

@@ -19,7 +19,7 @@ pub struct Watch {
     /// The same listener as long as it is there, for those who only look: it may take long to
     /// stop.
     view: Mutex<Option<ListenerView>>,
-    /// The writes in flight of a client that is driven directly.
+    /// The writes in flight of a client that is driven directly, or over HTTP.
     in_flight: Mutex<Option<Arc<InFlight>>>,
     timings: Mutex<Timings>,
     /// What the listener had counted and not handed over when it was stopped.
@@ -119,10 +119,14 @@ impl Watch {
         // has drained and not added yet.
         let mut timings = lock(&self.timings);
         let mut timing = Timing::new();
-        match (view, in_flight) {
-            (Some(view), _) => view.drain_timing(&mut timing),
-            (None, Some(in_flight)) => in_flight.drain_timing(&mut timing),
-            (None, None) => return None,
+        if view.is_none() && in_flight.is_none() {
+            return None;
+        }
+        if let Some(view) = view {
+            view.drain_timing(&mut timing);
+        }
+        if let Some(in_flight) = in_flight {
+            in_flight.drain_timing(&mut timing);
         }
         timings.add(&timing, now_ns);
         Some(timing)
@@ -151,12 +155,12 @@ impl Watch {
         *lock(&self.listener) = Some(listener);
     }
 
-    /// A client is driven directly from now on.
+    /// Writes are handed over from now on.
     pub(super) fn begin_in_flight(&self, in_flight: Arc<InFlight>) {
         *lock(&self.in_flight) = Some(in_flight);
     }
 
-    /// The writes in flight, where a client is driven directly.
+    /// The writes in flight, where the emitter hands them over.
     pub(crate) fn in_flight(&self) -> Option<Arc<InFlight>> {
         lock(&self.in_flight).clone()
     }

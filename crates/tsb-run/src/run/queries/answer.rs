@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::{Query, Resample, Result, Store, TimeRange};
 
+use super::derive::derive;
 use crate::audit::Columns;
 use crate::plan::QueryShape;
 
@@ -20,6 +21,8 @@ pub(super) struct QueryAnswer {
     pub(super) newest: Vec<Option<Timestamp>>,
     /// By series, in the order asked.
     pub(super) rows: Vec<Columns>,
+    /// What the query makes of the rows: see [`derive`].
+    pub(super) derived: Vec<Columns>,
     /// A series of which rows came although it was not asked for, or not in that place.
     pub(super) stray: Option<SeriesId>,
     /// Whether rows beyond the most that are taken were left out.
@@ -61,15 +64,15 @@ impl QueryAnswer {
                     }
                 }
             }
-            QueryShape::Raw { .. } => self.read(store, ids, 0, range, None)?,
-            QueryShape::Steps { step_ns, by, .. } => {
-                let resample = Resample {
+            shape => {
+                let resample = shape.steps().map(|(step_ns, by)| Resample {
                     step_ns: step_ns as i64,
                     consolidation: by,
-                };
-                self.read(store, ids, 0, range, Some(resample))?;
+                });
+                self.read(store, ids, 0, range, resample)?;
             }
         }
+        derive(shape, &self.rows, &mut self.derived);
         self.is_whole = true;
         Ok(())
     }

@@ -8,6 +8,7 @@ use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::{Capabilities, Consolidation, TimeRange};
 
 use super::answer::QueryAnswer;
+use super::derive::is_right;
 use crate::audit::{Columns, Difference, History, NamedSamples, Rules, compare, supersede};
 use crate::plan::QueryShape;
 use crate::run::run_context::RunContext;
@@ -133,25 +134,28 @@ impl<'w> AnswerCheck<'w> {
                     let newest = answer.newest.get(place).copied().flatten();
                     self.last(asked, id, newest, rows, absent)
                 }
-                QueryShape::Raw { .. } => {
+                QueryShape::Raw { .. } | QueryShape::Outside { .. } | QueryShape::Statistics { .. } => {
                     self.send(id, asked.range, absent);
                     self.rules.keeps_from = asked.kept_from;
                     different(&mut self.sent, rows, &self.rules)
                 }
-                QueryShape::Steps { step_ns, by, .. } => self.steps(asked, id, (step_ns as i64, by), rows, absent),
+                QueryShape::Steps { step_ns, by, .. } | QueryShape::Difference { step_ns, by, .. } => {
+                    self.steps(asked, id, (step_ns as i64, by), rows, absent)
+                }
             };
             if let Some((expected, came)) = mistake {
                 return Some(of(id, &expected, came));
             }
         }
-        None
+        let derived = is_right(self.shape, &answer.rows, &answer.derived).err();
+        derived.map(|(expected, came)| of(first, &expected, came))
     }
 
     /// Whether a query asks for samples of which nobody knows whether they are in the store.
     pub(super) fn is_in_doubt(&mut self, asked: &AnsweredQuery<'_>, absent: &AbsentSamples) -> bool {
         let end = match self.shape {
             QueryShape::Last { .. } => asked.handed_over + 1,
-            QueryShape::Raw { .. } | QueryShape::Steps { .. } => asked.range.end,
+            _ => asked.range.end,
         };
         let range = TimeRange { end, ..asked.range };
         absent.unnamed > 0

@@ -5,34 +5,35 @@ use tsb_core::workload::Workload;
 use tsb_stores::{Capabilities, Consolidation, Exactness};
 
 use crate::error::Error;
-use crate::plan::{Plan, QueryShape, QueryStream};
+use crate::plan::{Plan, QueryStream};
 
 /// Refuses streams of queries where nobody could say what the right answer is.
 pub(in crate::run) fn check(
     plan: &Plan,
     workload: &Workload,
     capabilities: &Capabilities,
-    (store, is_direct): (&str, bool),
+    (store, is_handed_over): (&str, bool),
 ) -> Result<(), Error> {
     if plan.append && plan.preload_ns.is_some() {
         return Err(Error::plan("cannot write history behind samples of earlier runs")
             .because_of("--append goes on where they end, and --preload begins before")
             .hint("leave one of them out"));
     }
-    if plan.queries.is_empty() {
+    let streams = plan.timed_streams();
+    if streams.is_empty() {
         return Ok(());
     }
     let refused = |(why, hint): (String, &str)| {
         let failure = Error::plan(format!("cannot query {store} while it is written"));
         Err(failure.because_of(why).hint(hint))
     };
-    check_way(plan, is_direct)
+    check_way(plan, is_handed_over)
         .and_then(|()| check_store(capabilities))
         .and_then(|()| check_fleet(workload, capabilities))
         .and_then(|()| {
-            plan.queries
+            streams
                 .iter()
-                .try_for_each(|stream| check_stream(stream, workload, capabilities))
+                .try_for_each(|timed| check_stream(&timed.stream, workload, capabilities))
         })
         .or_else(refused)
 }
@@ -45,17 +46,17 @@ fn refused(why: impl Into<String>, hint: &'static str) -> Result<(), Refusal> {
 }
 
 /// Whether it is known what the store has at a time, by the way on which samples reach it.
-fn check_way(plan: &Plan, is_direct: bool) -> Result<(), Refusal> {
+fn check_way(plan: &Plan, is_handed_over: bool) -> Result<(), Refusal> {
     if plan.append {
         return refused(
             "it holds samples of earlier runs, and what they are is not known",
             "leave out --append",
         );
     }
-    if is_direct {
+    if is_handed_over {
         return refused(
             "many writes are in flight, and which of them the server has taken is known only from their answers, in any order",
-            "give --transport tcp, which writes in order",
+            "give --transport tcp, which writes in order, or over http leave out --in-flight",
         );
     }
     if plan.transport.is_wire() && plan.transport.carrier() == Carrier::Datagrams {
@@ -111,7 +112,7 @@ fn check_fleet(workload: &Workload, capabilities: &Capabilities) -> Result<(), R
 /// Whether the store and the fleet have what a stream asks for.
 fn check_stream(stream: &QueryStream, workload: &Workload, capabilities: &Capabilities) -> Result<(), Refusal> {
     let shape = stream.kind.shape();
-    if let QueryShape::Steps { by, .. } = shape {
+    if let Some((_, by)) = shape.steps() {
         if !capabilities.resample {
             let why = format!("{} asks for steps, and the store cannot consolidate", stream.name);
             return refused(why, "ask for range or last");
@@ -184,6 +185,7 @@ mod tests {
             ("last@1/s", Transport::Udp, |_| {}, "over udp may be lost"),
             ("last@1/s", Transport::Unixgram, |_| {}, "over unixgram"),
             ("q2@1/s", tcp, |_| {}, "the fleet has 5"),
+            ("difference@1/s", tcp, |c| c.resample = false, "cannot consolidate"),
         ] {
             let refused = refusal(queries, transport, change);
             assert!(refused.contains(words), "{queries}: {refused}");

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tsb_core::time::SECOND_NS;
+use tsb_core::time::{MonotonicClock, SECOND_NS};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
+use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::{Refusals, Store};
 
 use super::*;
@@ -43,11 +44,18 @@ fn written(change: impl FnOnce(&mut Plan)) -> Written {
     }
 }
 
-fn shapes() -> [QueryShape; 4] {
+fn shapes() -> [QueryShape; 6] {
     let (series, span_ns) = (3, 100 * SECOND_NS);
     [
         QueryShape::Last { series },
         QueryShape::Raw { series, span_ns },
+        QueryShape::Outside {
+            series,
+            span_ns,
+            below: 10.0,
+            above: 90.0,
+        },
+        QueryShape::Statistics { series, span_ns },
         QueryShape::Steps {
             series,
             span_ns,
@@ -276,4 +284,72 @@ fn steps_are_consolidated_as_the_contract_says() {
         let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&rows.values), bits(&expected), "{by:?}");
     }
+}
+
+#[test]
+fn one_wrong_answer_in_ten_thousand_is_caught_for_every_kind() {
+    let written = written(|_| {});
+    let series = 2;
+    let kinds = ["last", "q1", "range", "outside", "high-cpu", "stats", "difference"].map(|kind| {
+        let parameters = match kind {
+            "last" => "(series=2)",
+            "difference" => "(span=20s,step=5s)",
+            "q1" => "(series=2,span=20s,step=5s)",
+            _ => "(series=2,span=20s)",
+        };
+        let kind: crate::plan::QueryKind = format!("{kind}{parameters}").parse().unwrap();
+        kind.shape()
+    });
+    for shape in kinds {
+        let options = ThrottleOptions {
+            wrong_one_in: Some(10_000),
+            ..ThrottleOptions::default()
+        };
+        let lying = Throttle::new(Arc::clone(&written.store), options, Arc::new(MonotonicClock::new())).unwrap();
+        let asked = AnsweredQuery {
+            ids: &IDS[..series],
+            ..written.asked(shape)
+        };
+        let mut check = AnswerCheck::new(&written.context, (BASE, &written.history), shape, &lying.capabilities());
+        let (mut answer, mut mistakes) = (QueryAnswer::default(), 0);
+        for _ in 0..10_000 {
+            answer.begin(series);
+            answer.ask(&lying, shape, asked.ids, asked.range).unwrap();
+            mistakes += usize::from(check.mistake(&asked, &answer, None).is_some());
+        }
+        let told = lying.faults().wrong.len();
+        assert!(told >= 1, "{shape:?}");
+        assert_eq!(mistakes, told, "{shape:?}");
+    }
+}
+
+#[test]
+fn the_difference_of_two_series_is_checked_by_its_steps_and_by_its_sum() {
+    let written = written(|_| {});
+    let shape = QueryShape::Difference {
+        span_ns: 100 * SECOND_NS,
+        step_ns: 7 * SECOND_NS,
+        by: Consolidation::Average,
+    };
+    let asked = AnsweredQuery {
+        ids: &IDS[..2],
+        ..written.asked(shape)
+    };
+    let mut right = QueryAnswer::default();
+    right.begin(2);
+    right.ask(&*written.store, shape, asked.ids, asked.range).unwrap();
+    let mut check = AnswerCheck::new(
+        &written.context,
+        (BASE, &written.history),
+        shape,
+        &written.store.capabilities(),
+    );
+    assert_eq!(check.mistake(&asked, &right, None), None);
+    assert!(right.derived[0].len() > 10);
+    let mut wrong = right.clone();
+    wrong.rows[1].values[3] += 1.0;
+    assert_eq!(check.mistake(&asked, &wrong, None).unwrap().series, IDS[1]);
+    let mut wrong = right.clone();
+    wrong.derived[0].values[3] += 1.0;
+    assert_eq!(check.mistake(&asked, &wrong, None).unwrap().series, IDS[0]);
 }
