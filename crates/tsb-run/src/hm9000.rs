@@ -19,7 +19,7 @@ mod records;
 mod simulator;
 
 pub use guid::Guid;
-pub use listener::{Freshness, Heartbeat, Listener, poll};
+pub use listener::{FreshKeys, Heartbeat, Listener, poll};
 pub use records::{
     ACTUAL_FRESH, DESIRED_FRESH, advertise_payload, heartbeat_payload, instance_key, instance_value, presence_key,
 };

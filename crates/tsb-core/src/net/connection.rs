@@ -23,6 +23,10 @@ use crate::series::{SeriesId, SeriesKey};
 use crate::time::Clock;
 use crate::wire::{Malformed, Next, NotAdmitted, Peer, Sink};
 
+/// A connection whose next bytes are read this long after the last were applied had a pause. Tokio
+/// does not tell: after a short read it asks the system first whether there is more.
+const PAUSE_NS: u64 = 1_000_000;
+
 /// State that the threads of a listener share.
 pub(super) struct Shared {
     pub(super) options: ListenOptions,
@@ -112,9 +116,8 @@ pub(super) struct Connection {
     /// When the next bytes to decode were read, or when their decoding began if other bytes of the
     /// same read came before. Used only where operations are timed.
     arrived_at: u64,
-    /// Since when there has always been something to read, on the listener's clock; `None` while
-    /// there is nothing.
-    busy_from: Option<u64>,
+    /// Since when its bytes have been decoded and applied without a pause, on the listener's clock.
+    busy_from: u64,
     /// When the last samples had been applied, on the same clock.
     applied_at: u64,
     piece_size: PieceSize,
@@ -136,7 +139,7 @@ impl Connection {
             claim: Claim::Open,
             consumed: 0,
             arrived_at: 0,
-            busy_from: None,
+            busy_from: 0,
             applied_at: 0,
             piece_size: PieceSize::new(),
         }
@@ -151,10 +154,7 @@ impl Connection {
         let mut buffer = ReadBuf::new(room.ok_or(ConnectionEnd::Overlong)?);
         let mut context = Context::from_waker(&self.waker);
         match stream.poll_read(&mut context, &mut buffer) {
-            Poll::Pending => {
-                self.busy_from = None;
-                Ok(false)
-            }
+            Poll::Pending => Ok(false),
             Poll::Ready(Err(_)) => Err(ConnectionEnd::Broken),
             Poll::Ready(Ok(())) => match buffer.filled().len() {
                 0 => Err(ConnectionEnd::Eof),
@@ -172,7 +172,6 @@ impl Connection {
         add(&shared.counters.bytes, count as u64);
         if shared.mileposts.is_some() {
             self.arrived_at = shared.clock.now();
-            self.busy_from.get_or_insert(self.arrived_at);
         }
     }
 
@@ -256,11 +255,14 @@ impl Connection {
         if let Claim::Some(mileposts) = &mut self.claim {
             let mut timing = timing.lock().unwrap_or_else(PoisonError::into_inner);
             let arrival = Arrival {
-                busy_from: self.busy_from.unwrap_or(self.arrived_at),
+                busy_from: self.busy_from,
                 busy_until: self.applied_at,
                 read: self.arrived_at,
             };
             timing.pass(mileposts, self.consumed, arrival, now);
+        }
+        if self.arrived_at.saturating_sub(self.applied_at) > PAUSE_NS {
+            self.busy_from = self.arrived_at;
         }
         self.applied_at = now;
         Ok(rejected)

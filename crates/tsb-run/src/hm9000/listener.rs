@@ -13,9 +13,9 @@ use tsb_stores::{Error, Refusals, Result};
 use super::records::{ACTUAL_FRESH, DESIRED_FRESH, instance_key, instance_value, key, presence_key};
 use super::simulator::Simulator;
 
-/// Time to live of presence and of the actual state's freshness, in nanoseconds.
+/// Time to live of presence and of `actual-fresh`, in nanoseconds.
 const TTL_NS: u64 = 30 * SECOND_NS;
-/// Time to live of the desired state's freshness, in nanoseconds.
+/// Time to live of `desired-fresh`, in nanoseconds.
 const DESIRED_TTL_NS: u64 = 120 * SECOND_NS;
 /// A sync that takes this long is too slow to count, in nanoseconds.
 const SLOW_NS: u64 = SECOND_NS;
@@ -90,7 +90,7 @@ impl<S: KeyedStore> Listener<S> {
         &self.store
     }
 
-    /// An advertise: while no heartbeat has come for 30 s it bumps the freshness, so before the
+    /// An advertise: while no heartbeat has come for 30 s it bumps `actual-fresh`, so before the
     /// first heartbeat as well.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl<S: KeyedStore> Listener<S> {
         put_all(&self.store, &[count])
     }
 
-    /// Writes the heartbeats since the last sync, as the listener did once per second. Freshness
+    /// Writes the heartbeats since the last sync, as the listener did once per second. `actual-fresh`
     /// is bumped after a sync of less than a second, and revoked after an error.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl<S: KeyedStore> Listener<S> {
         Ok(())
     }
 
-    /// Renews the freshness of the actual state; the time of the first bump is kept.
+    /// Renews `actual-fresh`; the time of the first bump is kept.
     fn bump(&self) -> Result<()> {
         bump(&self.store, &*self.clock, ACTUAL_FRESH, TTL_NS)
     }
@@ -253,14 +253,14 @@ fn listed(store: &impl KeyedStore, prefix: &str) -> Result<Vec<(Key, String)>> {
 
 /// What the document's program called the state of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Freshness {
+pub struct FreshKeys {
     /// The first bump is 30 s past, and its key is there.
     pub actual: bool,
     /// The key is there.
     pub desired: bool,
 }
 
-impl Freshness {
+impl FreshKeys {
     /// Whether the document called the store fresh.
     pub const fn is_fresh(self) -> bool {
         self.actual && self.desired
@@ -268,7 +268,7 @@ impl Freshness {
 }
 
 /// What the program printed behind the elapsed time.
-impl fmt::Display for Freshness {
+impl fmt::Display for FreshKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (self.actual, self.desired) {
             (true, true) => "",
@@ -283,10 +283,10 @@ impl fmt::Display for Freshness {
 ///
 /// # Errors
 /// Those of the store.
-pub fn poll(store: &impl KeyedStore, clock: &dyn Clock) -> Result<Freshness> {
+pub fn poll(store: &impl KeyedStore, clock: &dyn Clock) -> Result<FreshKeys> {
     let since = store.get(&key(ACTUAL_FRESH)?)?;
     let since = since.as_deref().and_then(timestamp_of);
-    Ok(Freshness {
+    Ok(FreshKeys {
         actual: since.is_some_and(|since| clock.wall().as_secs() - since >= GRACE_S),
         desired: store.get(&key(DESIRED_FRESH)?)?.is_some(),
     })

@@ -1,3 +1,5 @@
+//! The listener over a store that can be slow and can fail, in virtual time.
+
 use std::sync::Mutex;
 
 use tsb_core::time::ManualClock;
@@ -82,8 +84,8 @@ impl Scene {
     }
 
     /// A second of the document's loop: a tick, a sync, the sleep, and a poll. Returns whether an
-    /// advertise was heard, and the freshness.
-    fn second(&mut self) -> (bool, Freshness) {
+    /// advertise was heard, and what the store is called.
+    fn second(&mut self) -> (bool, FreshKeys) {
         let (listener, mut advertised) = (&mut self.listener, false);
         self.simulator.tick(|simulator, event| match event {
             Event::Advertise(_) => {
@@ -114,14 +116,14 @@ fn fresh_is_a_timer_that_starts_with_the_first_advertise() {
         let (mut first_advertise, mut first_fresh) = (None, None);
         for second in 1..=40 {
             let began = scene.clock.wall().as_secs();
-            let (advertised, freshness) = scene.second();
+            let (advertised, fresh) = scene.second();
             if advertised {
                 first_advertise.get_or_insert(began);
             }
-            if freshness.is_fresh() {
+            if fresh.is_fresh() {
                 first_fresh.get_or_insert(second);
             } else {
-                assert_eq!(freshness.to_string(), "Actual state is not fresh");
+                assert_eq!(fresh.to_string(), "Actual state is not fresh");
             }
         }
         assert_eq!(first_fresh, first_advertise.map(|at| at + 30), "{apps} apps");
@@ -168,8 +170,8 @@ fn a_store_without_instances_is_called_fresh() {
         });
         scene.clock.advance(SECOND_NS);
     }
-    let freshness = poll(scene.listener.store(), &*scene.clock).unwrap();
-    assert!(freshness.is_fresh());
+    let fresh = poll(scene.listener.store(), &*scene.clock).unwrap();
+    assert!(fresh.is_fresh());
     assert_eq!(scene.count(ACTUAL), 0);
 }
 

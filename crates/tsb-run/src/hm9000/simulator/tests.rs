@@ -1,3 +1,5 @@
+//! Placement, phases and counts, held against the published numbers.
+
 use super::*;
 
 fn of(apps: usize) -> Simulator {
