@@ -55,6 +55,7 @@ pub use engine::{OpenStore, run_client, run_plan, run_store};
 pub use finished_runs::FinishedRuns;
 pub use guarded_store::GuardedStore;
 pub use hdr_log::write as write_hdr_log;
+pub(crate) use interval_latencies::by_interval;
 pub use interval_latencies::with_latencies;
 pub use interval_recorder::{IntervalRecorder, SampleCounters};
 pub use journaled::{acceptance_of_emit, header_of_emit};

@@ -94,6 +94,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The name in documents: `not_seen`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+            Self::NotSeen => "not_seen",
+            Self::Erratic => "erratic",
+        }
+    }
+
     /// The outcome of a ratio. `disagree` is what [`rounds_disagree`] found.
     pub fn of(ratio: &Ratio, disagree: Option<bool>) -> Self {
         match (ratio.is_different(), disagree) {
