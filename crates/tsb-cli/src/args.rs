@@ -7,11 +7,15 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tsb_run::spec::Typed;
 
+mod compare;
 mod options;
 mod query;
+mod sides;
 
+pub use compare::CompareArgs;
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
+pub use sides::{NOT_OF_COMPARE, SidesArgs};
 
 /// How many metrics per second can this store really take?
 #[derive(Debug, Parser)]
@@ -77,6 +81,7 @@ pub fn command() -> clap::Command {
         .mut_args(hide)
         .mut_subcommand("emit", without(&NOT_OF_EMIT))
         .mut_subcommand("ingest", without(&NOT_OF_INGEST))
+        .mut_subcommand("compare", without(&NOT_OF_COMPARE))
 }
 
 /// Parses the arguments of the process.
@@ -122,6 +127,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Show reports as text, page or tables, or compare several
     Report(ReportArgs),
+    /// Compare stores in interleaved rounds
+    Compare(Box<CompareArgs>),
     /// Print the series or samples that a store holds
     Query(QueryArgs),
     /// Record metrics of this machine into a trace file

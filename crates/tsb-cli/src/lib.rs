@@ -4,7 +4,8 @@
 //! Printing, exit codes and environment variables are used in this crate only.
 
 pub mod args;
-pub mod credentials;
+pub mod compare;
+mod credentials;
 pub mod doctor;
 pub mod emit;
 pub mod endpoint;
@@ -83,6 +84,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Emit(args)) => emit::command(&args),
         Some(Command::Verify(args)) => verify::command(&args),
         Some(Command::Report(args)) => report::command(&args),
+        Some(Command::Compare(args)) => compare::command(&args),
         Some(Command::Query(args)) => query::command(&args),
         Some(Command::Record(args)) => record::command(&args),
         Some(Command::Reproduce(args)) => reproduce::command(&args),

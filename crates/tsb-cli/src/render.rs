@@ -9,6 +9,7 @@ pub mod names;
 pub mod phases;
 mod queries;
 pub mod side_by_side;
+pub mod sides;
 pub mod text;
 pub mod times;
 mod verdict_basis;

@@ -24,6 +24,11 @@ enum PlanFile {
 /// If no transport is given, clients of servers are driven in process: the server is to be
 /// measured, not a wire of ours in front of it.
 pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
+    load_side(args, &[])
+}
+
+/// As [`load`], changed last by `own`, which are `KEY=VALUE` as `--set` takes them.
+pub fn load_side(args: &RunArgs, own: &[Typed]) -> Result<Plan, Failure> {
     let mut draft = match args.plan.as_deref().map(named).transpose()? {
         Some(PlanFile::Plan(plan)) => Draft {
             plan: *plan,
@@ -36,6 +41,9 @@ pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
         draft.set(set)?;
     }
     draft.apply(args)?;
+    for set in own {
+        draft.set(set)?;
+    }
     Ok(draft.plan.complete()?)
 }
 

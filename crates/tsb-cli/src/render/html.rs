@@ -13,6 +13,7 @@ mod phases;
 mod plots;
 mod queries;
 mod side_by_side;
+mod sides;
 mod size;
 mod verdict;
 
@@ -21,6 +22,7 @@ use tsb_core::report::{Report, Run};
 
 use super::names::{moment, names, path};
 use markup::Markup;
+pub use sides::page as sides_page;
 use tsb_run::foreign;
 
 const STYLE: &str = include_str!("html/page.css");

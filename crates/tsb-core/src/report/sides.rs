@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::comparison::StoreThreshold;
 use super::{Run, Written};
 use crate::stats::Estimate;
 use crate::verdict::Status;
@@ -33,6 +34,9 @@ pub struct SideComparison {
     pub rounds: Vec<RoundReport>,
     /// Ratios of every two sides, for each figure that both have in every round.
     pub comparisons: Vec<SideRatio>,
+    /// The thresholds of each side but the first, which is their baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<StoreThreshold>,
     /// What a reader must know: runs that were disturbed, drifted or failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -54,6 +58,7 @@ impl SideComparison {
             took_ns: 0,
             rounds: Vec::new(),
             comparisons: Vec::new(),
+            thresholds: Vec::new(),
             notes: Vec::new(),
             runs: Vec::new(),
         }
@@ -115,7 +120,7 @@ pub enum ComparisonEnd {
     Failed,
 }
 
-/// A round: each side ran twice.
+/// A round: each side ran twice; a single side once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RoundReport {

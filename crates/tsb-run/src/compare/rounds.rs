@@ -138,7 +138,10 @@ fn run_round(
     open: OpenStore<'_>,
     save: &dyn Fn(&SideComparison),
 ) -> Result<bool, Error> {
-    let order = order(comparison.plan.seed, round, sides.len());
+    let order = match sides.len() {
+        1 => vec![0],
+        many => order(comparison.plan.seed, round, many),
+    };
     let mut report = RoundReport::default();
     for (index, &side) in order.iter().enumerate() {
         let number = u32::try_from(comparison.runs.len()).unwrap_or(u32::MAX);

@@ -20,31 +20,33 @@ struct Noise {
     spikes: f64,
 }
 
-/// See docs/adr/112-comparisons.md for the runs of which these are.
+/// Deviation and correlation of neighbouring intervals of 250 ms, as measured (ADR 112): response
+/// times of memory, samples that SQLite accepted, response times of SQLite; and noise with drift
+/// and disturbances.
 const MEASURED: &[Noise] = &[
     Noise {
-        correlation: 0.0,
-        deviation: 0.10,
+        correlation: 0.10,
+        deviation: 0.43,
         walk: 0.0,
         spikes: 0.0,
     },
     Noise {
-        correlation: 0.5,
+        correlation: 0.42,
+        deviation: 0.40,
+        walk: 0.0,
+        spikes: 0.0,
+    },
+    Noise {
+        correlation: 0.97,
+        deviation: 0.84,
+        walk: 0.0,
+        spikes: 0.0,
+    },
+    Noise {
+        correlation: 0.15,
         deviation: 0.05,
-        walk: 0.0,
-        spikes: 0.0,
-    },
-    Noise {
-        correlation: 0.9,
-        deviation: 0.20,
-        walk: 0.0,
-        spikes: 0.0,
-    },
-    Noise {
-        correlation: 0.5,
-        deviation: 0.05,
-        walk: 0.01,
-        spikes: 0.02,
+        walk: 0.02,
+        spikes: 0.05,
     },
 ];
 
@@ -153,7 +155,7 @@ fn ending_early_keeps_the_coverage() {
             let mut machine = Machine::new(noise, seed);
             for round in 0..30 {
                 runs.push(machine.round(seed, round, 1.0));
-                if have_answered(&runs, 0.02) {
+                if have_answered(&runs, 0.1) {
                     break;
                 }
             }
