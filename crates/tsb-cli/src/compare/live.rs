@@ -59,7 +59,7 @@ pub(super) fn run(stores: &[Typed], args: &SidesArgs, results: &Results) -> Resu
             let _ = document(comparison).and_then(|json| target.write(json.as_bytes()));
         }
     };
-    let Compared { comparison, failed, .. } = compare(&sides, plan, &controls, &credentials::open, &save)?;
+    let Compared { comparison, failed } = compare(&sides, plan, &controls, &credentials::open, &save)?;
     let exit = exit_of(&comparison);
     match failed {
         Some(error) if exit != Exit::Invalid => {
