@@ -5,7 +5,7 @@
 
 pub mod args;
 pub mod compare;
-mod credentials;
+pub mod credentials;
 pub mod doctor;
 pub mod emit;
 pub mod endpoint;
