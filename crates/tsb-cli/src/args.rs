@@ -42,7 +42,7 @@ pub struct Cli {
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 13] = [
+const NOT_OF_EMIT: [&str; 16] = [
     "store",
     "transport",
     "protocol",
@@ -56,6 +56,9 @@ const NOT_OF_EMIT: [&str; 13] = [
     "append",
     "store_timeout",
     "no_calibrate",
+    "fail_if",
+    "fail_unless",
+    "retry_noisy",
 ];
 
 /// Options of results that `tsb ingest` refuses, because a listener times no operations; its help
@@ -127,7 +130,7 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Show reports as text, page or tables, or compare several
     Report(ReportArgs),
-    /// Compare stores in interleaved rounds
+    /// Compare stores in interleaved rounds, or two reports, and fail if one is worse than allowed
     Compare(Box<CompareArgs>),
     /// Print the series or samples that a store holds
     Query(QueryArgs),

@@ -26,6 +26,7 @@ pub mod reproduce;
 pub mod run;
 pub mod say;
 pub mod stores;
+pub mod thresholds;
 pub mod verify;
 
 use std::process::ExitCode;

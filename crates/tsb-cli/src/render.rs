@@ -1,6 +1,7 @@
 //! Formats results: text for people, JSON and CSV for programs.
 
 pub mod compare;
+pub mod compared_files;
 pub mod csv;
 pub mod figures;
 pub mod html;
@@ -11,6 +12,7 @@ mod queries;
 pub mod side_by_side;
 pub mod sides;
 pub mod text;
+mod thresholds;
 pub mod times;
 mod verdict_basis;
 

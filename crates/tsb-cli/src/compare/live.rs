@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tsb_core::report::{ComparisonEnd, RoundsPlan, SideComparison};
+use tsb_core::report::{ComparedSide, ComparisonEnd, RoundsPlan, Run, SideComparison, StoreThreshold};
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
-use tsb_run::compare::{Compared, Side, compare};
+use tsb_run::compare::{Side, compare};
 use tsb_run::spec::Typed;
+use tsb_run::threshold::Threshold;
 use tsb_run::{Controls, Message, Observer, RoundInfo, units};
 
 use crate::args::{DocumentFormat, RunArgs, SidesArgs};
@@ -44,8 +45,21 @@ pub(super) struct Results {
 }
 
 /// Compares the stores in rounds and writes the result.
-pub(super) fn run(stores: &[Typed], args: &SidesArgs, results: &Results) -> Result<(SideComparison, Exit), Failure> {
+pub(super) fn command(
+    stores: &[Typed],
+    args: &SidesArgs,
+    thresholds: &[Threshold],
+    results: &Results,
+) -> Result<Exit, Failure> {
     let (sides, plan) = (sides_of(stores, args)?, rounds_plan(stores, args)?);
+    let with_baseline = thresholds.iter().find(|threshold| threshold.condition.needs_baseline());
+    if let Some(threshold) = with_baseline.filter(|_| sides.len() == 1) {
+        return Err(
+            Failure::usage(format!("cannot use the condition {}", threshold.condition))
+                .because_of("one side has nothing to compare with")
+                .hint("give an absolute limit, or a second store"),
+        );
+    }
     let signals = interrupt::signals();
     let controls = Controls {
         stops: signals.stops.clone(),
@@ -59,22 +73,52 @@ pub(super) fn run(stores: &[Typed], args: &SidesArgs, results: &Results) -> Resu
             let _ = document(comparison).and_then(|json| target.write(json.as_bytes()));
         }
     };
-    let Compared { comparison, failed } = compare(&sides, plan, &controls, &credentials::open, &save)?;
-    let exit = exit_of(&comparison);
+    let compared = compare(&sides, plan, &controls, &credentials::open, &save)?;
+    let (mut comparison, failed) = (compared.comparison, compared.failed);
+    comparison.thresholds = check(&comparison, thresholds);
+    let mut is_passed = true;
+    for one in &comparison.thresholds {
+        is_passed &= crate::thresholds::tell(&format!("{}: ", one.store), std::slice::from_ref(&one.threshold));
+    }
+    write(&comparison, results)?;
+    let exit = match exit_of(&comparison) {
+        Exit::Done if !is_passed => Exit::Crossed,
+        exit => exit,
+    };
     match failed {
-        Some(error) if exit != Exit::Invalid => {
-            write(&comparison, results)?;
-            Err(error.into())
-        }
+        Some(error) if exit != Exit::Invalid => Err(error.into()),
         failed => {
             failed.into_iter().for_each(|error| say::failure(Failure::from(error)));
-            Ok((comparison, exit))
+            Ok(exit)
         }
     }
 }
 
+/// Holds every side but the first against the first; a single side against nothing. The figures are
+/// medians of whole runs.
+fn check(comparison: &SideComparison, thresholds: &[Threshold]) -> Vec<StoreThreshold> {
+    let runs = |name: &str| -> Vec<&Run> {
+        let of_side = |run: &&Run| run.label.as_deref() == Some(name);
+        comparison.runs.iter().filter(of_side).collect()
+    };
+    let (baseline, others) = match comparison.sides.as_slice() {
+        [only] => (Vec::new(), std::slice::from_ref(only)),
+        [first, others @ ..] => (runs(&first.name), others),
+        [] => return Vec::new(),
+    };
+    let of_side = |side: &ComparedSide| {
+        let measured = runs(&side.name);
+        let one = |threshold: &Threshold| StoreThreshold {
+            store: side.name.clone(),
+            threshold: threshold.check_rounds(&measured, &baseline),
+        };
+        thresholds.iter().map(one).collect::<Vec<_>>()
+    };
+    others.iter().flat_map(of_side).collect()
+}
+
 /// Writes the result to all outputs. Each is tried, even if another failed.
-pub(super) fn write(comparison: &SideComparison, results: &Results) -> Result<(), Failure> {
+fn write(comparison: &SideComparison, results: &Results) -> Result<(), Failure> {
     let json = document(comparison)?;
     let file = results.out.as_ref().map(|target| target.write(json.as_bytes()));
     let page = results

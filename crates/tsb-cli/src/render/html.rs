@@ -15,6 +15,7 @@ mod queries;
 mod side_by_side;
 mod sides;
 mod size;
+mod thresholds;
 mod verdict;
 
 use serde_json::Value;
@@ -72,6 +73,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
         side_by_side::section(&shown, &report.runs, &values, &mut page);
     }
     verdict::section(&shown, &mut page);
+    thresholds::section(&shown, &mut page);
     phases::section(&shown, &mut page);
     plots::rate_and_staleness(&shown, &mut page);
     latency::section(&shown, &mut page);

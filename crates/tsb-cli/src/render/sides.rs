@@ -32,6 +32,16 @@ pub fn text(comparison: &SideComparison) -> String {
             }
         }
     }
+    if !comparison.thresholds.is_empty() {
+        lines.heading("Thresholds");
+        for one in &comparison.thresholds {
+            lines.sentence(format!(
+                "{}: {}",
+                one.store,
+                crate::thresholds::sentence(&one.threshold)
+            ));
+        }
+    }
     if !comparison.notes.is_empty() {
         lines.heading("Notes");
         comparison.notes.iter().for_each(|note| lines.sentence(note));
