@@ -7,11 +7,15 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tsb_run::spec::Typed;
 
+mod compare;
 mod options;
 mod query;
+mod sides;
 
+pub use compare::CompareArgs;
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
+pub use sides::{NOT_OF_COMPARE, SidesArgs};
 
 /// How many metrics per second can this store really take?
 #[derive(Debug, Parser)]
@@ -38,7 +42,7 @@ pub struct Cli {
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 12] = [
+const NOT_OF_EMIT: [&str; 15] = [
     "store",
     "transport",
     "protocol",
@@ -51,6 +55,9 @@ const NOT_OF_EMIT: [&str; 12] = [
     "append",
     "store_timeout",
     "no_calibrate",
+    "fail_if",
+    "fail_unless",
+    "retry_noisy",
 ];
 
 /// Options of results that `tsb ingest` refuses, because a listener times no operations; its help
@@ -76,6 +83,7 @@ pub fn command() -> clap::Command {
         .mut_args(hide)
         .mut_subcommand("emit", without(&NOT_OF_EMIT))
         .mut_subcommand("ingest", without(&NOT_OF_INGEST))
+        .mut_subcommand("compare", without(&NOT_OF_COMPARE))
 }
 
 /// Parses the arguments of the process.
@@ -121,6 +129,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Show reports as text, page or tables, or compare several
     Report(ReportArgs),
+    /// Compare stores in interleaved rounds, or two reports, and fail if one is worse than allowed
+    Compare(Box<CompareArgs>),
     /// Print the series or samples that a store holds
     Query(QueryArgs),
     /// Record metrics of this machine into a trace file

@@ -11,7 +11,7 @@ mod queries;
 mod write;
 
 pub use apply::Apply;
-pub use load::{load, with_file};
+pub use load::{load, load_side, with_file};
 pub use phases::{FAULT_KEYS, PHASE_KEYS};
 pub use tsb_run::plan::{AskedRate, PLAN_VERSION, Plan, Transport, WirePlan};
 

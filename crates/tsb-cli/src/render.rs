@@ -2,6 +2,7 @@
 
 pub mod breakdown;
 pub mod compare;
+pub mod compared_files;
 pub mod csv;
 pub mod figures;
 pub mod html;
@@ -10,7 +11,9 @@ pub mod names;
 pub mod phases;
 mod queries;
 pub mod side_by_side;
+pub mod sides;
 pub mod text;
+mod thresholds;
 pub mod times;
 mod verdict_basis;
 

@@ -7,6 +7,8 @@
 //! figures. How a report is displayed is *not* decided here but in the renderer.
 
 mod breakdown;
+mod attempt;
+mod comparison;
 mod damage;
 pub mod examination;
 mod exceptions;
@@ -17,7 +19,9 @@ mod place;
 mod queries;
 mod rate;
 mod recording;
+mod sides;
 mod size;
+mod threshold;
 mod verification;
 mod written;
 
@@ -37,6 +41,8 @@ use crate::verdict::Verdict;
 pub use breakdown::{
     BreakdownReport, EventDuring, EventKind, KnownParts, PartShares, PartTimes, QuantileShares, SlowOperation,
 };
+pub use attempt::AttemptReport;
+pub use comparison::{ComparedMetric, ComparedStore, Comparison, ComparisonPlan, StoreThreshold};
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
 pub use phase::{ON_TIME_NS, PhaseLatency, PhaseReport};
@@ -44,7 +50,9 @@ pub use place::{EarlierSamples, PlaceReport};
 pub use queries::{PreloadReport, QueryLatency, WrongAnswer};
 pub use rate::{Peak, Rate};
 pub use recording::RecordingReport;
+pub use sides::{ComparedSide, ComparisonEnd, RoundReport, RoundRun, RoundsPlan, SideComparison, SideRatio};
 pub use size::{Cost, CpuBelow, Projection, Size};
+pub use threshold::{FailWhen, ThresholdOutcome, ThresholdReport};
 pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
 pub use written::Written;
 
@@ -154,6 +162,12 @@ pub struct Run {
     /// Damage that the store found in its files, from opening to the end of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<Damage>,
+    /// Earlier attempts that were noisy, in their order; no other figure is of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptReport>,
+    /// The thresholds that it was held against.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<ThresholdReport>,
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -200,6 +214,8 @@ impl Run {
             issued: Vec::new(),
             exceptions: None,
             damage: Vec::new(),
+            attempts: Vec::new(),
+            thresholds: Vec::new(),
             notes: Vec::new(),
         }
     }

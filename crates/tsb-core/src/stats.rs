@@ -2,19 +2,27 @@
 //!
 //! Two-sided intervals by Student's t. Ratios are compared as logarithms of pairs measured one
 //! after the other, so that a disturbance that slows both cancels. Pure arithmetic on the given
-//! numbers, without randomness; NaN gives no result. Latencies are *not* summarised here: they
-//! have histograms.
+//! numbers; the only randomness is the seeded [`order`] of a round. NaN gives no result. Latencies
+//! are *not* summarised here: they have histograms.
 
+mod beta;
+mod rounds;
+mod steady;
 mod student;
 
 use serde::{Deserialize, Serialize};
 
+pub use rounds::{Outcome, ROUNDS_MIN, have_answered, order, rounds_disagree};
+pub use steady::{SERIES_MIN, Steady, effective_count, steady};
 pub use student::t_quantile;
 
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 /// Probability with which a difference of [`Ratio::detectable`] is found significant.
 pub const POWER: f64 = 0.8;
+/// The confidence of the interval that ends a comparison early. It is looked at after every round,
+/// and a wider one keeps the many looks from making a difference out of chance.
+pub const CLEAR_CONFIDENCE: f64 = 0.999;
 
 /// The value that a share `quantile` of the values does not exceed, interpolated between
 /// neighbours (type 7 of Hyndman and Fan 1996). `None` without values, or with a NaN.
@@ -119,6 +127,14 @@ impl Ratio {
     /// Whether the interval excludes 1, so that `a` and `b` differ.
     pub fn is_different(&self) -> bool {
         self.ratio_low > 1.0 || self.ratio_high < 1.0
+    }
+
+    /// Whether the interval at [`CLEAR_CONFIDENCE`] excludes 1.
+    pub fn is_sure(&self) -> bool {
+        let freedom = self.pairs.saturating_sub(1) as f64;
+        let quantile = |confidence| t_quantile(f64::midpoint(1.0, confidence), freedom);
+        let half = (self.ratio_high / self.ratio).ln() * quantile(CLEAR_CONFIDENCE) / quantile(CONFIDENCE);
+        self.ratio.ln().abs() > half
     }
 }
 

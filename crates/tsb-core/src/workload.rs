@@ -47,6 +47,7 @@ use crate::series::{Catalog, SeriesId};
 use crate::time::{SECOND_NS, Timestamp};
 use crate::trace::TraceProblems;
 use disorder::DisorderModel;
+pub(crate) use hash::mix64;
 use hash::{Purpose, Stream};
 use layout::{Block, Layout};
 use trace::RecordedWorkload;

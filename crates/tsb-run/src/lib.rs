@@ -12,6 +12,7 @@
 //! Nothing here prints, ends the process or reads the environment.
 
 pub mod audit;
+pub mod compare;
 mod controls;
 pub mod damage;
 pub mod ends;
@@ -26,12 +27,13 @@ pub mod place;
 pub mod plan;
 pub mod run;
 pub mod spec;
+pub mod threshold;
 pub mod units;
 mod write_only;
 
 pub use controls::{Controls, Provisional, RelayStarter, StopFlags};
 pub use error::{Error, Explanation, chain, panic_message};
-pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RunInfo};
+pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RoundInfo, RunInfo};
 pub use plan::{AskedRate, Plan, Transport, WirePlan};
 pub use run::{Finished, FinishedRuns, StoreTimeouts, open, run_client, run_each, run_plan, run_store};
 pub use spec::OpenedStore;

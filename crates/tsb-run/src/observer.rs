@@ -13,6 +13,11 @@ pub trait Observer: Send + Sync {
         let _ = subject;
     }
 
+    /// A run of a comparison begins.
+    fn round(&self, round: &RoundInfo<'_>) {
+        let _ = round;
+    }
+
     /// A new phase begins, or the current one has advanced.
     fn phase(&self, phase: Phase) {
         let _ = phase;
@@ -104,6 +109,22 @@ pub struct RunInfo {
     pub planned_ns: Option<u64>,
     /// Length of a reporting interval, in nanoseconds.
     pub interval_ns: u64,
+}
+
+/// Where a comparison is.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RoundInfo<'a> {
+    /// The round, from 1.
+    pub round: u32,
+    /// Most rounds.
+    pub rounds_max: u32,
+    /// The run in the round, from 1.
+    pub run: usize,
+    /// Runs of a round.
+    pub runs: usize,
+    /// The side that runs.
+    pub side: &'a str,
 }
 
 /// A snapshot of a run's counters.

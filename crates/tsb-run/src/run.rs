@@ -3,6 +3,7 @@
 mod aftermath;
 mod asked;
 mod assemble;
+mod attempts;
 mod calls;
 mod ceiling;
 mod cost;
@@ -54,6 +55,7 @@ pub use engine::{OpenStore, run_client, run_plan, run_store};
 pub use finished_runs::FinishedRuns;
 pub use guarded_store::GuardedStore;
 pub use hdr_log::write as write_hdr_log;
+pub(crate) use interval_latencies::by_interval;
 pub use interval_latencies::with_latencies;
 pub use interval_recorder::{IntervalRecorder, SampleCounters};
 pub use journaled::{acceptance_of_emit, header_of_emit};
@@ -113,7 +115,7 @@ pub fn run_each(
             stores: vec![store.clone()],
             ..plan.clone()
         };
-        let mut finished = match run_plan(&single, controls, open) {
+        let mut finished = match attempts::run_until_quiet(&single, controls, open) {
             Ok(finished) => finished,
             Err(error) if index == 0 => return Err(error),
             Err(error) => {

@@ -24,6 +24,11 @@ enum PlanFile {
 /// If no transport is given, clients of servers are driven in process: the server is to be
 /// measured, not a wire of ours in front of it.
 pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
+    load_side(args, &[])
+}
+
+/// As [`load`], changed last by `own`, which are `KEY=VALUE` as `--set` takes them.
+pub fn load_side(args: &RunArgs, own: &[Typed]) -> Result<Plan, Failure> {
     let mut draft = match args.plan.as_deref().map(named).transpose()? {
         Some(PlanFile::Plan(plan)) => Draft {
             plan: *plan,
@@ -36,6 +41,9 @@ pub fn load(args: &RunArgs) -> Result<Plan, Failure> {
         draft.set(set)?;
     }
     draft.apply(args)?;
+    for set in own {
+        draft.set(set)?;
+    }
     Ok(draft.plan.complete()?)
 }
 
@@ -153,6 +161,13 @@ fn fill_outputs(args: &mut RunArgs, from: RunArgs) {
     }
     args.journal = args.journal.take().or(from.journal);
     args.store_timeout = args.store_timeout.take().or(from.store_timeout);
+    if args.fail_if.is_empty() {
+        args.fail_if = from.fail_if;
+    }
+    if args.fail_unless.is_empty() {
+        args.fail_unless = from.fail_unless;
+    }
+    args.retry_noisy = args.retry_noisy.or(from.retry_noisy);
     if args.progress == Progress::default() {
         args.progress = from.progress;
     }

@@ -14,7 +14,9 @@ mod phases;
 mod plots;
 mod queries;
 mod side_by_side;
+mod sides;
 mod size;
+mod thresholds;
 mod verdict;
 
 use serde_json::Value;
@@ -22,6 +24,7 @@ use tsb_core::report::{Report, Run};
 
 use super::names::{moment, names, path};
 use markup::Markup;
+pub use sides::page as sides_page;
 use tsb_run::foreign;
 
 const STYLE: &str = include_str!("html/page.css");
@@ -71,6 +74,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
         side_by_side::section(&shown, &report.runs, &values, &mut page);
     }
     verdict::section(&shown, &mut page);
+    thresholds::section(&shown, &mut page);
     phases::section(&shown, &mut page);
     plots::rate_and_staleness(&shown, &mut page);
     latency::section(&shown, &mut page);

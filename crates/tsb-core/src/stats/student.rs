@@ -1,4 +1,6 @@
-//! Quantiles of Student's t distribution, by bisection of its distribution function.
+//! Quantiles of Student's t distribution, by inversion of its distribution function.
+
+use super::beta::incomplete_beta;
 
 /// The value that a t variate with `freedom` degrees of freedom does not exceed with probability
 /// `probability`. Exact to about 1e-9; NaN if the probability is outside (0, 1) or `freedom` is
@@ -14,13 +16,35 @@ pub fn t_quantile(probability: f64, freedom: f64) -> f64 {
     while distribution(high, freedom) < probability && high < 1e12 {
         high *= 2.0;
     }
-    let mut low = 0.0;
-    for _ in 0..80 {
-        let middle = f64::midpoint(low, high);
-        if distribution(middle, freedom) < probability {
-            low = middle;
+    root(|t| distribution(t, freedom) - probability, 0.0, high)
+}
+
+/// Where a rising function crosses 0 between `low` and `high`: regula falsi, with the end that
+/// stays halved (Illinois).
+fn root(function: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    let (mut at_low, mut at_high) = (function(low), function(high));
+    let mut last_was_low = None;
+    for _ in 0..200 {
+        let middle = (low * at_high - high * at_low) / (at_high - at_low);
+        let value = function(middle);
+        if !middle.is_finite() || high - low <= 1e-13 * high || value == 0.0 {
+            return if middle.is_finite() {
+                middle
+            } else {
+                f64::midpoint(low, high)
+            };
+        }
+        let is_low = value < 0.0;
+        if is_low {
+            (low, at_low) = (middle, value);
+            at_high *= if last_was_low == Some(true) { 0.5 } else { 1.0 };
         } else {
-            high = middle;
+            (high, at_high) = (middle, value);
+            at_low *= if last_was_low == Some(false) { 0.5 } else { 1.0 };
+        }
+        last_was_low = Some(is_low);
+        if value.abs() < 1e-15 {
+            return middle;
         }
     }
     f64::midpoint(low, high)
@@ -29,64 +53,6 @@ pub fn t_quantile(probability: f64, freedom: f64) -> f64 {
 /// P(T <= t) for t >= 0.
 fn distribution(t: f64, freedom: f64) -> f64 {
     1.0 - 0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
-}
-
-/// The regularised incomplete beta function, by its continued fraction (Abramowitz and
-/// Stegun 26.5.8), evaluated from the front by Lentz's method.
-fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
-    if x <= 0.0 || x >= 1.0 {
-        return x.clamp(0.0, 1.0);
-    }
-    let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
-    if x < (a + 1.0) / (a + b + 2.0) {
-        front * fraction(a, b, x) / a
-    } else {
-        1.0 - front * fraction(b, a, 1.0 - x) / b
-    }
-}
-
-fn fraction(a: f64, b: f64, x: f64) -> f64 {
-    let apart = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
-    let mut d = 1.0 / apart(1.0 - (a + b) * x / (a + 1.0));
-    let (mut c, mut result) = (1.0, d);
-    for m in 1..500 {
-        let m = f64::from(m);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        let mut step = 1.0;
-        for term in [even, odd] {
-            d = 1.0 / apart(1.0 + term * d);
-            c = apart(1.0 + term / c);
-            step = c * d;
-            result *= step;
-        }
-        if (step - 1.0).abs() < 1e-15 {
-            break;
-        }
-    }
-    result
-}
-
-/// The logarithm of the gamma function for x > 0, by Lanczos' approximation (g = 7, 9
-/// terms).
-fn ln_gamma(x: f64) -> f64 {
-    const TERMS: [f64; 8] = [
-        676.520_368_121_885_1,
-        -1_259.139_216_722_402_8,
-        771.323_428_777_653_1,
-        -176.615_029_162_140_6,
-        12.507_343_278_686_905,
-        -0.138_571_095_265_720_12,
-        9.984_369_578_019_572e-6,
-        1.505_632_735_149_311_6e-7,
-    ];
-    let x = x - 1.0;
-    let terms = TERMS.iter().zip(1..);
-    let sum = terms.fold(0.999_999_999_999_809_9, |sum, (term, i)| {
-        sum + term / (x + f64::from(i))
-    });
-    let t = x + 7.5;
-    0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * t.ln() - t + sum.ln()
 }
 
 #[cfg(test)]

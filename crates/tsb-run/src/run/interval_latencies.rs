@@ -26,7 +26,7 @@ pub fn with_latencies(intervals: &[Interval], driven: &PassResult) -> Vec<Interv
 /// Calls `visit` with the histogram of each interval in which something was recorded. The
 /// emitter and the monitor end their intervals at slightly different times: a recorded interval
 /// belongs to the reporting interval that contains its middle, and later ones to the last.
-pub(super) fn by_interval(
+pub(crate) fn by_interval(
     recording: &Recording,
     start_ns: u64,
     ends: &[u64],
