@@ -13,7 +13,7 @@ mod queries;
 pub mod side_by_side;
 pub mod sides;
 pub mod text;
-mod thresholds;
+pub mod thresholds;
 pub mod times;
 mod verdict_basis;
 
