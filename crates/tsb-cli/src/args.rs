@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tsb_run::spec::Typed;
 
+mod compare;
 mod options;
 mod query;
 
+pub use compare::CompareArgs;
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
 
@@ -38,7 +40,7 @@ pub struct Cli {
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 13] = [
+const NOT_OF_EMIT: [&str; 16] = [
     "store",
     "transport",
     "protocol",
@@ -52,6 +54,9 @@ const NOT_OF_EMIT: [&str; 13] = [
     "append",
     "store_timeout",
     "no_calibrate",
+    "fail_if",
+    "fail_unless",
+    "retry_noisy",
 ];
 
 /// Options of results that `tsb ingest` refuses, because a listener times no operations; its help
@@ -122,6 +127,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Show reports as text, page or tables, or compare several
     Report(ReportArgs),
+    /// Compare two reports, and fail if the later one is worse than allowed
+    Compare(CompareArgs),
     /// Print the series or samples that a store holds
     Query(QueryArgs),
     /// Record metrics of this machine into a trace file

@@ -19,6 +19,8 @@ pub enum Exit {
     Invalid = 3,
     /// The target could not be reached.
     Unreachable = 4,
+    /// A threshold of `--fail-if` or `--fail-unless` was crossed, or its figure is not there.
+    Crossed = 5,
     /// A result could not be written: stdout is closed, or a disk is full. The run itself was
     /// made.
     Unwritten = 6,
@@ -28,7 +30,7 @@ pub enum Exit {
 
 impl Exit {
     /// All exit codes with their texts, as the help and the documents show them.
-    pub const TABLE: [(Self, &'static str); 7] = [
+    pub const TABLE: [(Self, &'static str); 8] = [
         (Self::Done, "done"),
         (Self::Bug, "a bug in tsb"),
         (Self::Usage, "bad usage: a flag, a file or a plan that cannot be run"),
@@ -37,6 +39,7 @@ impl Exit {
             "invalid, or limited by the generator; or a store's files are damaged",
         ),
         (Self::Unreachable, "a target cannot be reached, or a port is in use"),
+        (Self::Crossed, "a threshold was crossed, or its figure is not there"),
         (Self::Unwritten, "a result could not be written"),
         (Self::Interrupted, "interrupted; what was done by then is reported"),
     ];

@@ -4,6 +4,7 @@
 //! Printing, exit codes and environment variables are used in this crate only.
 
 pub mod args;
+pub mod compare;
 pub mod credentials;
 pub mod doctor;
 pub mod emit;
@@ -25,6 +26,7 @@ pub mod reproduce;
 pub mod run;
 pub mod say;
 pub mod stores;
+pub mod thresholds;
 pub mod verify;
 
 use std::process::ExitCode;
@@ -83,6 +85,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Emit(args)) => emit::command(&args),
         Some(Command::Verify(args)) => verify::command(&args),
         Some(Command::Report(args)) => report::command(&args),
+        Some(Command::Compare(args)) => compare::command(&args),
         Some(Command::Query(args)) => query::command(&args),
         Some(Command::Record(args)) => record::command(&args),
         Some(Command::Reproduce(args)) => reproduce::command(&args),

@@ -1,6 +1,7 @@
 //! Formats results: text for people, JSON and CSV for programs.
 
 pub mod compare;
+pub mod compared_files;
 pub mod csv;
 pub mod figures;
 pub mod html;
@@ -10,6 +11,7 @@ pub mod phases;
 mod queries;
 pub mod side_by_side;
 pub mod text;
+mod thresholds;
 pub mod times;
 mod verdict_basis;
 

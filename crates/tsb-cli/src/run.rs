@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::live::Display;
 use crate::output::{Outputs, Target, json, print};
-use crate::{credentials, interrupt, plan, say};
+use crate::{credentials, interrupt, plan, say, thresholds};
 
 /// Refuses more labels than runs.
 ///
@@ -40,6 +40,8 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     }
     tsb_run::run::check_comparable(&plan)?;
     check_labels(args.label.len(), plan.stores.len())?;
+    let thresholds = thresholds::of_run(args)?;
+    plan::no_effect::check_repeated(args, &plan)?;
     let store_timeouts = store_timeouts(args.store_timeout.as_deref())?;
     let mut outputs = Outputs::open(&args.output)?;
     let display = Display::open(args, &interrupt::signals())?;
@@ -50,6 +52,7 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     let controls = Controls {
         store_timeouts,
         labels: args.label.clone(),
+        retry_noisy: args.retry_noisy.unwrap_or(0),
         provisional: Some(Arc::new(move |run| keeper.keep_with(run))),
         journal,
         ..display.controls()
@@ -62,9 +65,13 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
         }
     })?;
     drop((controls, display));
-    let report = kept.report();
+    let mut report = kept.report();
+    let is_passed = thresholds::check(&mut report.runs, &thresholds);
     outputs.write(&report)?;
-    let exit = exit_of(&report);
+    let exit = match exit_of(&report) {
+        Exit::Done if !is_passed => Exit::Crossed,
+        exit => exit,
+    };
     match failed {
         Some(error) if exit != Exit::Invalid => Err(error.into()),
         Some(error) => {

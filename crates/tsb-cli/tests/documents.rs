@@ -14,7 +14,7 @@ use serde_json::Value;
 use tsb_core::report::examination::Examination;
 use tsb_core::report::experiment::Reproduction;
 use tsb_core::report::listing::Listing;
-use tsb_core::report::{Run, SCHEMA_VERSION, Verification};
+use tsb_core::report::{Comparison, Run, SCHEMA_VERSION, Verification};
 use tsb_run::Plan;
 use tsb_run::ends::{EmitReport, FilesReport, IngestReport};
 
@@ -33,7 +33,10 @@ const BESIDE_A_RUN: [&str; 2] = ["schema_version", "tsb_version"];
 fn printed(arguments: &[&str]) -> Vec<u8> {
     let output = tsb(arguments).output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
-    let is_fine = matches!((arguments[0], output.status.code()), (_, Some(0)) | ("run", Some(3)));
+    let is_fine = matches!(
+        (arguments[0], output.status.code()),
+        (_, Some(0)) | ("run" | "compare", Some(3))
+    );
     assert!(is_fine, "{arguments:?}: {:?}, {words}", output.status);
     output.stdout
 }
@@ -80,6 +83,18 @@ fn a_run_and_its_verification_are_documents() {
     let (verification, _) = read::<Verification>(&printed(&["verify", &report, "--format", "json"]));
     let store = &verification.stores[0];
     assert_eq!((store.seed, store.plan.as_ref()), (Some(7), Some(&run.plan)));
+    let compare = [
+        "compare",
+        &report,
+        &report,
+        "--fail-unless",
+        "lost=0",
+        "--format",
+        "json",
+    ];
+    let (comparison, _) = read::<Comparison>(&printed(&compare));
+    assert_eq!((comparison.plan.a, comparison.plan.b), (report.clone(), report));
+    assert!(comparison.stores[0].unequal.is_empty() && comparison.thresholds[0].threshold.is_passed());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use program::tsb;
 use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "",
     "run",
     "plan",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 14] = [
     "emit",
     "verify",
     "report",
+    "compare",
     "query",
     "record",
     "reproduce",

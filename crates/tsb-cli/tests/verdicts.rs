@@ -487,6 +487,25 @@ fn a_process_that_was_stopped_is_noisy_however_busy_it_was_and_however_long_its_
 }
 
 #[test]
+fn a_noisy_run_is_repeated_in_an_empty_place() {
+    let folder = tempfile::tempdir().expect("there is a folder");
+    let place = folder.path().join("samples.db");
+    let run = stopped(&format!(
+        "--transport inproc --duration 4s --no-calibrate --rate max --series 540 --retry-noisy 1 --store sqlite:{}",
+        place.display()
+    ));
+    // The second attempt is as noisy as the machine is.
+    assert!(matches!(run.status(), "NOISY" | "VALID"), "{}", run.reasons());
+    assert_eq!(run.code, Some(0));
+    let attempts = run.report["attempts"].as_array().expect("there was an attempt before");
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(attempts[0]["verdict"]["status"], "NOISY");
+    // What the first attempt stored would be copies beyond what was sent, or make the place refuse.
+    assert_eq!(run.report["ledger"]["duplicated"], 0);
+    assert_eq!(run.report["ledger"]["verified"], run.report["ledger"]["accepted"]);
+}
+
+#[test]
 fn a_busy_neighbour_on_the_only_cpu_makes_a_closed_loop_noisy() {
     // The run and one thread of this test share one CPU: children inherit it.
     let all = rustix::thread::sched_getaffinity(None).expect("it can be asked");

@@ -54,6 +54,30 @@ pub struct RunArgs {
     /// end of the run. A second Ctrl-C does not wait.
     #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Result")]
     pub store_timeout: Option<String>,
+    /// Fail with exit code 5 if this is true of a run, such as 'response.p99>50ms'
+    ///
+    /// A figure of the report compared with a limit by `<`, `<=`, `>`, `>=`, `=` or `!=`, or a verdict
+    /// such as `noisy`. It may be given more than once. A run that does not have the figure fails too.
+    /// docs/thresholds.md lists the figures. Without it, only the verdict decides the exit code.
+    #[arg(long, value_name = "CONDITION", help_heading = "Result")]
+    pub fail_if: Vec<String>,
+    /// Fail with exit code 5 unless this is true of a run, such as valid or 'lost=0'
+    ///
+    /// As --fail-if, for what must hold. Without it, nothing has to.
+    #[arg(long, value_name = "CONDITION", hide_short_help = true, help_heading = "Result")]
+    pub fail_unless: Vec<String>,
+    /// Repeat a run that is NOISY at most this many times
+    ///
+    /// From 1 to 20. Before each repetition, what the run stored is removed. The last attempt counts,
+    /// and the report names the others. Without it, a run is made once.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=20),
+        hide_short_help = true,
+        help_heading = "Result"
+    )]
+    pub retry_noisy: Option<u32>,
     /// Print the plan as JSON, as --plan reads it, and run nothing
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     pub print_plan: bool,

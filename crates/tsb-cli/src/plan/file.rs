@@ -17,6 +17,7 @@ use super::phases::{self, PhaseDraft};
 use super::{Apply, Plan, no_effect};
 use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::thresholds;
 
 /// The flags of `tsb run` without the program name.
 #[derive(Debug, Parser)]
@@ -197,6 +198,7 @@ fn read_phase(value: &Spanned<DeValue<'_>>) -> Result<RunPhase, KeyError> {
 /// Checks that a plan accepts these flags.
 fn try_out(args: &RunArgs) -> Result<(), Failure> {
     Plan::default().apply(&args.options)?;
+    thresholds::of_run(args)?;
     no_effect::check_processes(&args.options)
 }
 

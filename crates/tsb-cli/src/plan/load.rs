@@ -152,6 +152,13 @@ fn fill_outputs(args: &mut RunArgs, from: RunArgs) {
     }
     args.journal = args.journal.take().or(from.journal);
     args.store_timeout = args.store_timeout.take().or(from.store_timeout);
+    if args.fail_if.is_empty() {
+        args.fail_if = from.fail_if;
+    }
+    if args.fail_unless.is_empty() {
+        args.fail_unless = from.fail_unless;
+    }
+    args.retry_noisy = args.retry_noisy.or(from.retry_noisy);
     if args.progress == Progress::default() {
         args.progress = from.progress;
     }

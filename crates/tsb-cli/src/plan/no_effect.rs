@@ -96,14 +96,25 @@ pub fn check_run(args: &RunArgs) -> Result<(), Failure> {
     ];
     let written = written.map(|(flag, path)| (flag, args.print_plan && path.is_some(), "--print-plan runs nothing"));
     refuse(&written, "leave one of them out")?;
-    let is_timed = args.print_plan && args.store_timeout.is_some();
-    refuse(
-        &[("--store-timeout", is_timed, "--print-plan runs nothing")],
-        "leave one of them out",
-    )?;
+    let nothing = "--print-plan runs nothing";
+    let of_a_run = [
+        ("--store-timeout", args.store_timeout.is_some(), nothing),
+        ("--fail-if", !args.fail_if.is_empty(), nothing),
+        ("--fail-unless", !args.fail_unless.is_empty(), nothing),
+        ("--retry-noisy", args.retry_noisy.is_some(), nothing),
+    ];
+    let of_a_run = of_a_run.map(|(flag, is_given, why)| (flag, is_given && args.print_plan, why));
+    refuse(&of_a_run, "leave one of them out")?;
     let is_shown = args.progress != Progress::Auto;
     let progress = ("--progress", output.quiet && is_shown, "--quiet shows no progress");
     refuse(&[progress], "leave one of them out")
+}
+
+/// Refuses to repeat a run whose place may not be emptied.
+pub fn check_repeated(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
+    let why = "a run is repeated in an empty place, and --append keeps what is there";
+    let is_given = args.retry_noisy.is_some() && plan.append;
+    refuse(&[("--retry-noisy", is_given, why)], "leave one of them out")
 }
 
 /// Refuses flags of a run that have no effect in `tsb emit`.
@@ -124,6 +135,9 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
         ("--append", options.append.is_some(), no_store),
         ("--in-flight", options.in_flight.is_some(), no_store),
         ("--store-timeout", args.run.store_timeout.is_some(), no_store),
+        ("--fail-if", !args.run.fail_if.is_empty(), no_store),
+        ("--fail-unless", !args.run.fail_unless.is_empty(), no_store),
+        ("--retry-noisy", args.run.retry_noisy.is_some(), no_store),
         (
             "--no-calibrate",
             options.no_calibrate.is_some(),

@@ -287,6 +287,11 @@ fn result(plan: &Plan, args: &RunArgs, keys: &mut Keys) {
     if let Some(text) = &args.store_timeout {
         keys.text("store-timeout", text);
     }
+    keys.texts("fail-if", &args.fail_if);
+    keys.texts("fail-unless", &args.fail_unless);
+    if let Some(times) = args.retry_noisy {
+        keys.number("retry-noisy", times.into());
+    }
     if output.format != Format::default() {
         keys.text("format", word(&output.format));
     }

@@ -14,6 +14,7 @@ mod plots;
 mod queries;
 mod side_by_side;
 mod size;
+mod thresholds;
 mod verdict;
 
 use serde_json::Value;
@@ -70,6 +71,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
         side_by_side::section(&shown, &report.runs, &values, &mut page);
     }
     verdict::section(&shown, &mut page);
+    thresholds::section(&shown, &mut page);
     phases::section(&shown, &mut page);
     plots::rate_and_staleness(&shown, &mut page);
     latency::section(&shown, &mut page);

@@ -116,6 +116,19 @@ impl Journal {
         self.state().is_kept = true;
     }
 
+    /// Removes all records so far, because the samples that they are about are removed from the
+    /// store. A failed write ends the journal, not the run.
+    pub(crate) fn forget(&self) {
+        let mut state = self.state();
+        if state.file.is_none() {
+            return;
+        }
+        state.lasting.clear();
+        state.latest.clear();
+        let renewed = state.renew(&self.path);
+        state.keep(renewed, |_, ()| {});
+    }
+
     /// Appends records of a run, unless another run has begun since. A failed write ends the
     /// journal, not the run.
     pub(super) fn append(&self, section: u64, records: &[Record]) {
@@ -212,7 +225,26 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::Reached;
     use super::*;
+
+    #[test]
+    fn a_journal_that_forgot_holds_only_what_came_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.journal");
+        let journal = Journal::named(&path);
+        journal.forget();
+        assert!(!path.exists());
+        let records = [Record::Reached(Reached::default()), Record::WorkEnd {}];
+        let section = journal.begin(1);
+        journal.append(section, &records);
+        journal.forget();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        let section = journal.begin(2);
+        journal.append(section, &records[1..]);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
+        assert_eq!(journal.failure(), None);
+    }
 
     #[test]
     fn a_journal_does_not_remove_a_file_that_it_did_not_create() {

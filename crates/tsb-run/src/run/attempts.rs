@@ -1,5 +1,7 @@
 //! Repeats a run while the machine disturbs it.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use tsb_core::report::{AttemptReport, Run};
 use tsb_core::verdict::Status;
 
@@ -19,11 +21,22 @@ pub(super) fn run_until_quiet(plan: &Plan, controls: &Controls, open: OpenStore<
     // Its place holds samples of earlier runs, which are not ours to remove.
     let repetitions = if plan.append { 0 } else { controls.retry_noisy };
     let note = |text: &str| controls.note(text);
-    repeat(repetitions, || run_plan(plan, controls, open), || empty(plan), &note)
+    repeat(
+        repetitions,
+        || run_plan(plan, controls, open),
+        || empty(plan, controls),
+        &note,
+    )
 }
 
-/// Removes what an attempt stored: its place was empty before it.
-fn empty(plan: &Plan) -> Result<(), Error> {
+/// Removes what an attempt stored, and what its journal says of it: its place was empty before it.
+fn empty(plan: &Plan, controls: &Controls) -> Result<(), Error> {
+    if controls.stops.stop.load(Relaxed) {
+        return Err(Error::plan("a stop was asked for"));
+    }
+    if let Some(journal) = &controls.journal {
+        journal.forget();
+    }
     let store = plan.stores.first();
     let place = store.map_or(Ok(None), Place::of)?;
     place.map_or(Ok(()), |place| place.remove())
@@ -41,11 +54,6 @@ fn repeat(
         if !is_repeated(&finished.run) {
             break;
         }
-        let reason = finished.run.verdict.reasons.first().map_or("", String::as_str);
-        note(&format!(
-            "attempt {repetition} of at most {} was NOISY ({reason}): repeating it",
-            repetitions + 1
-        ));
         if let Err(error) = empty() {
             finished
                 .run
@@ -53,6 +61,11 @@ fn repeat(
                 .push(format!("not repeated, although it is NOISY: {error}"));
             break;
         }
+        let reason = finished.run.verdict.reasons.first().map_or("", String::as_str);
+        note(&format!(
+            "attempt {repetition} of at most {} was NOISY ({reason}): repeating it",
+            repetitions + 1
+        ));
         match attempt() {
             Ok(again) => {
                 let before = std::mem::replace(&mut finished, again);

@@ -30,10 +30,12 @@ impl ConditionError {
     /// No figure is called `wrong`: suggests the nearest of `names`.
     pub(super) fn unknown<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Self {
         let mut near: Vec<(usize, &str)> = names.map(|name| (distance(wrong, name), name)).collect();
-        near.sort();
+        near.sort_unstable();
         let near: Vec<&str> = near.into_iter().take(NEAR).map(|(_, name)| name).collect();
-        Self::new(format!("no figure and no verdict is called {wrong:?}"))
-            .with_hint(format!("the nearest names are {}", near.join(", ")))
+        Self::new(format!(
+            "no figure and no verdict is called {wrong:?}; the nearest names are {}",
+            near.join(", ")
+        ))
     }
 
     /// What to do about it, if anything can be said.

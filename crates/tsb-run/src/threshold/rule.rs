@@ -3,6 +3,7 @@
 use tsb_core::report::{FailWhen, Run, ThresholdOutcome, ThresholdReport};
 
 use super::condition::{Condition, Outcome};
+use super::reading::Reading;
 
 /// A condition, and what of it makes a run fail.
 #[derive(Clone, Debug)]
@@ -45,8 +46,8 @@ impl Threshold {
         };
         let mut report = ThresholdReport::new(self.fail, self.condition.to_string(), outcome, evaluation.sentence);
         report.unit = self.condition.figure().map(|figure| figure.unit().name().to_owned());
-        report.measured = evaluation.measured.and_then(|measured| measured.value());
-        report.baseline = evaluation.baseline.and_then(|baseline| baseline.value());
+        report.measured = evaluation.measured.and_then(Reading::value);
+        report.baseline = evaluation.baseline.and_then(Reading::value);
         report.limit = self.condition.limit();
         report
     }
