@@ -11,7 +11,7 @@ pub mod phases;
 mod queries;
 pub mod side_by_side;
 pub mod text;
-mod thresholds;
+pub mod thresholds;
 pub mod times;
 mod verdict_basis;
 

@@ -2,12 +2,13 @@
 
 use std::str::FromStr;
 
-use tsb_core::report::{FailWhen, Run, ThresholdOutcome, ThresholdReport};
+use tsb_core::report::{Run, ThresholdReport};
 use tsb_run::threshold::{Condition, Threshold};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::render::names::names;
+use crate::render::thresholds::sentence;
 use crate::say;
 
 /// The thresholds of a run.
@@ -70,20 +71,6 @@ pub fn tell(of: &str, thresholds: &[ThresholdReport]) -> bool {
         say::failure(format_args!("tsb: {of}{}", sentence(threshold)));
     }
     thresholds.iter().all(ThresholdReport::is_passed)
-}
-
-/// What came of a threshold, with its flag: `threshold crossed: ...`.
-pub fn sentence(threshold: &ThresholdReport) -> String {
-    let outcome = match threshold.outcome {
-        ThresholdOutcome::Passed => "threshold passed",
-        ThresholdOutcome::Crossed => "threshold crossed",
-        _ => "threshold not decided",
-    };
-    let flag = match threshold.fail {
-        FailWhen::If => "--fail-if",
-        FailWhen::Unless => "--fail-unless",
-    };
-    format!("{outcome}: {} ({flag} '{}')", threshold.why, threshold.condition)
 }
 
 #[cfg(test)]

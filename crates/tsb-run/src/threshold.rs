@@ -8,6 +8,7 @@
 //!
 //! Nothing here measures, prints or ends anything.
 
+mod better;
 mod condition;
 mod error;
 mod figure;
@@ -17,9 +18,10 @@ mod reading;
 mod rule;
 mod scalars;
 
+pub use better::Better;
 pub use condition::{Condition, Evaluation, Outcome};
 pub use error::ConditionError;
-pub use figure::{Better, Figure};
+pub use figure::Figure;
 pub use reading::Reading;
 pub use rule::Threshold;
 

@@ -6,7 +6,7 @@ use tsb_run::threshold::Figure;
 use tsb_run::units::Unit;
 
 use super::lines::{Lines, terminal_width};
-use crate::thresholds::sentence;
+use super::thresholds::sentence;
 
 /// Column widths of the figure's name, a figure, and a ratio.
 const NAME: usize = 28;

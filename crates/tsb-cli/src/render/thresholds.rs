@@ -1,9 +1,8 @@
 //! What came of the thresholds of a run, and the attempts before it, as text.
 
-use tsb_core::report::{AttemptReport, Run};
+use tsb_core::report::{AttemptReport, FailWhen, Run, ThresholdOutcome, ThresholdReport};
 
 use super::lines::Lines;
-use crate::thresholds::sentence;
 use tsb_run::units::{nanos, scaled};
 
 /// The lines; none where a run has neither.
@@ -31,4 +30,18 @@ pub(super) fn of_attempt(attempt: &AttemptReport) -> String {
         attempt.verdict.status,
         scaled(attempt.held_per_second),
     )
+}
+
+/// What came of a threshold, with its flag: `threshold crossed: ...`.
+pub fn sentence(threshold: &ThresholdReport) -> String {
+    let outcome = match threshold.outcome {
+        ThresholdOutcome::Passed => "threshold passed",
+        ThresholdOutcome::Crossed => "threshold crossed",
+        _ => "threshold not decided",
+    };
+    let flag = match threshold.fail {
+        FailWhen::If => "--fail-if",
+        FailWhen::Unless => "--fail-unless",
+    };
+    format!("{outcome}: {} ({flag} '{}')", threshold.why, threshold.condition)
 }

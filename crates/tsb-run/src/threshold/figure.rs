@@ -6,23 +6,13 @@ use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
 use tsb_core::stats::median;
 
+use super::better::Better;
 use super::error::ConditionError;
 use super::quantile::{QUANTILES, Quantile, TIMES, TimeKind};
 use super::query::{PREFIX, QueryFigure};
 use super::reading::Reading;
 use super::scalars::{SCALARS, Scalar};
 use crate::units::Unit;
-
-/// The direction in which a figure gets better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Lower is better.
-    Lower,
-    /// Higher is better.
-    Higher,
-    /// Neither: it says what was asked for, or what happened.
-    Neither,
-}
 
 /// A figure that a run may have.
 #[derive(Clone, Debug)]

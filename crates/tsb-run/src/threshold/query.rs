@@ -3,7 +3,7 @@
 use tsb_core::latency::Quantiles;
 use tsb_core::report::{QueryLatency, Run};
 
-use super::figure::Better;
+use super::better::Better;
 use super::quantile::{QUANTILES, Quantile, Times};
 use super::reading::Reading;
 use crate::units::Unit;

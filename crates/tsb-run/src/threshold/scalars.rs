@@ -3,7 +3,7 @@
 use tsb_core::report::{Cost, Run};
 use tsb_core::resource::{Noise, Usage};
 
-use super::figure::Better::{self, Higher, Lower, Neither};
+use super::better::Better::{self, Higher, Lower, Neither};
 use super::reading::Reading;
 use crate::units::Unit;
 

@@ -2,8 +2,7 @@
 
 use super::PageRun;
 use super::markup::Markup;
-use crate::render::thresholds::of_attempt;
-use crate::thresholds::sentence;
+use crate::render::thresholds::{of_attempt, sentence};
 
 /// The section; nothing where no run has either.
 pub(super) fn section(shown: &[PageRun<'_>], page: &mut Markup) {
