@@ -82,7 +82,12 @@ mod tests {
 
     #[test]
     fn the_document_lists_every_figure() {
-        let document = include_str!("../fixtures/thresholds.md");
+        // The page is the repository's: a package that was unpacked elsewhere does not hold it.
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        if !root.join("xtask").is_dir() {
+            return;
+        }
+        let document = std::fs::read_to_string(root.join("docs/thresholds.md")).unwrap();
         let mut run: Run = serde_json::from_str(include_str!("../fixtures/reports/schema-2.json")).unwrap();
         run.query_latency.insert("NAME".to_owned(), QueryLatency::default());
         for figure in Figure::all_of(&run) {

@@ -1,3 +1,5 @@
+//! Figures by name, conditions on them, and what passes no threshold.
+
 use proptest::prelude::*;
 use tsb_core::Durability;
 use tsb_core::ledger::Counter;
