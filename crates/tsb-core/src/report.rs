@@ -6,6 +6,7 @@
 //! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
 //! figures. How a report is displayed is *not* decided here but in the renderer.
 
+pub mod capacity;
 mod damage;
 pub mod examination;
 mod exceptions;

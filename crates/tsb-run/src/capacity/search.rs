@@ -84,11 +84,13 @@ pub enum Limit {
     Wire,
     /// The machine was disturbed.
     Machine,
+    /// The run lacks a figure of the objective.
+    Objective,
     /// Every load up to the highest that may be probed held.
     Highest,
     /// Every load down to the lowest that may be probed broke.
     Lowest,
-    /// Time or probes ran out before a load broke or held.
+    /// The search was stopped, or time or probes ran out, before a load broke or held.
     Budget,
 }
 
@@ -168,6 +170,7 @@ pub struct Search {
     longest_ns: u64,
     current: Option<Probe>,
     ended: Option<Limit>,
+    is_stopped: bool,
 }
 
 impl Search {
@@ -187,6 +190,7 @@ impl Search {
             longest_ns: 0,
             current: None,
             ended: None,
+            is_stopped: false,
         }
     }
 
@@ -196,7 +200,7 @@ impl Search {
         if let Some(probe) = self.current {
             return Step::Probe(probe);
         }
-        let next = if self.ended.is_some() || self.is_exhausted() {
+        let next = if self.is_stopped || self.ended.is_some() || self.is_exhausted() {
             None
         } else {
             self.next_load()
@@ -229,6 +233,12 @@ impl Search {
         }
     }
 
+    /// Ends the search with what is known; a probe that was not recorded counts for nothing.
+    pub fn stop(&mut self) {
+        self.current = None;
+        self.is_stopped = true;
+    }
+
     fn record_seen(&mut self, probe: Probe, held: bool) {
         self.voids = 0;
         self.failures = if held { 0 } else { self.failures + 1 };
@@ -253,7 +263,7 @@ impl Search {
             return;
         }
         self.voids = 0;
-        if limit == Limit::Machine {
+        if matches!(limit, Limit::Machine | Limit::Objective) {
             self.ended = Some(limit);
         }
         if self.unaskable.is_none_or(|(load, _)| probe.load < load) {
