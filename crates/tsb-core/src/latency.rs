@@ -67,6 +67,18 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Its quantiles.
+    pub const fn quantiles(&self) -> Quantiles {
+        Quantiles {
+            count: self.count,
+            p50_ns: self.p50_ns,
+            p90_ns: self.p90_ns,
+            p99_ns: self.p99_ns,
+            p999_ns: self.p999_ns,
+            max_ns: self.max_ns,
+        }
+    }
+
     /// The summary of a histogram whose operations held `samples` samples.
     pub fn new(histogram: &Histogram, samples: u64) -> Self {
         let quantiles = Quantiles::new(histogram);

@@ -6,7 +6,9 @@
 //! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
 //! figures. How a report is displayed is *not* decided here but in the renderer.
 
+mod attempt;
 pub mod capacity;
+mod comparison;
 mod damage;
 pub mod examination;
 mod exceptions;
@@ -18,6 +20,7 @@ mod queries;
 mod rate;
 mod recording;
 mod size;
+mod threshold;
 mod verification;
 mod written;
 
@@ -34,6 +37,8 @@ use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
+pub use attempt::AttemptReport;
+pub use comparison::{ComparedMetric, ComparedStore, Comparison, ComparisonPlan, StoreThreshold};
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
 pub use phase::{ON_TIME_NS, PhaseLatency, PhaseReport};
@@ -42,6 +47,7 @@ pub use queries::{PreloadReport, QueryLatency, WrongAnswer};
 pub use rate::{Peak, Rate};
 pub use recording::RecordingReport;
 pub use size::{Cost, CpuBelow, Projection, Size};
+pub use threshold::{FailWhen, ThresholdOutcome, ThresholdReport};
 pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
 pub use written::Written;
 
@@ -151,6 +157,12 @@ pub struct Run {
     /// Damage that the store found in its files, from opening to the end of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<Damage>,
+    /// Earlier attempts that were noisy, in their order; no other figure is of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptReport>,
+    /// The thresholds that it was held against.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<ThresholdReport>,
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -197,6 +209,8 @@ impl Run {
             issued: Vec::new(),
             exceptions: None,
             damage: Vec::new(),
+            attempts: Vec::new(),
+            thresholds: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -41,6 +41,9 @@ pub struct Controls {
     pub start_relay: Option<RelayStarter>,
     /// The label of each run, in the order of the plan's stores.
     pub labels: Vec<String>,
+    /// How often a run of [`run_each`](crate::run_each) that is NOISY is repeated, in an empty place.
+    /// A plan that appends is not repeated.
+    pub retry_noisy: u32,
     /// Receives the report as it stands before the read-back, so that a process that dies during
     /// the read-back leaves what was measured.
     pub provisional: Option<Provisional>,
@@ -59,6 +62,7 @@ impl Default for Controls {
             observer: Arc::new(NullObserver),
             start_relay: None,
             labels: Vec::new(),
+            retry_noisy: 0,
             provisional: None,
             journal: None,
             sockets: PathBuf::from("/tmp"),

@@ -26,6 +26,7 @@ pub mod place;
 pub mod plan;
 pub mod run;
 pub mod spec;
+pub mod threshold;
 pub mod units;
 mod write_only;
 

@@ -3,6 +3,7 @@
 mod aftermath;
 mod asked;
 mod assemble;
+mod attempts;
 mod calls;
 mod ceiling;
 mod cost;
@@ -113,7 +114,7 @@ pub fn run_each(
             stores: vec![store.clone()],
             ..plan.clone()
         };
-        let mut finished = match run_plan(&single, controls, open) {
+        let mut finished = match attempts::run_until_quiet(&single, controls, open) {
             Ok(finished) => finished,
             Err(error) if index == 0 => return Err(error),
             Err(error) => {

@@ -1,5 +1,9 @@
 //! Parses and formats numbers with units, as people type and read them.
 
+mod unit;
+
+pub use unit::Unit;
+
 /// Parses a duration such as `500ms`, `10s`, `2h 30m` into nanoseconds.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let duration =

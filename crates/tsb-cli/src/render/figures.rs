@@ -3,50 +3,7 @@
 
 use serde_json::Value;
 
-use tsb_run::units;
-
-/// The format of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Samples per second.
-    Rate,
-    /// Nanoseconds, three digits.
-    Nanos,
-    /// Milliseconds, three digits.
-    Millis,
-    /// Bytes, three digits, binary units.
-    Bytes,
-    /// Bytes per sample.
-    BytesEach,
-    /// Nanoseconds per sample.
-    NanosEach,
-    /// A whole count.
-    Count,
-    /// Bits per value.
-    Bits,
-    /// A share of 1.
-    Share,
-    /// A factor.
-    Times,
-}
-
-impl Unit {
-    /// The number with its unit.
-    pub fn show(self, value: f64) -> String {
-        match self {
-            Self::Rate => format!("{}/s", units::scaled(value)),
-            Self::Nanos => units::nanos(value.max(0.0) as u64),
-            Self::Millis => units::nanos((value.max(0.0) * 1e6) as u64),
-            Self::Bytes => units::bytes(value),
-            Self::BytesEach => units::bytes_each(value),
-            Self::NanosEach => units::nanos_each(value),
-            Self::Count => units::count(value as u64),
-            Self::Bits => format!("{value:.2} bits"),
-            Self::Share => format!("{:.1} %", value * 100.0),
-            Self::Times => format!("{value:.3}"),
-        }
-    }
-}
+pub use tsb_run::units::Unit;
 
 /// One figure of a run.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,27 @@
+//! The figures of a report by name, and conditions on them: `response.p99>50ms`, `lost=0`,
+//! `cost.store>+5%` against a baseline, `valid`.
+//!
+//! A [`Figure`] is a number of one run, with its unit and the direction in which it gets better. A
+//! [`Condition`] compares it with a limit, or asks for a verdict. A [`Threshold`] says what of a
+//! condition makes a run fail. A figure that a run does not have decides nothing: the outcome is
+//! [`Outcome::Absent`] with the reason, and no threshold passes for it.
+//!
+//! Nothing here measures, prints or ends anything.
+
+mod condition;
+mod error;
+mod figure;
+mod quantile;
+mod query;
+mod reading;
+mod rule;
+mod scalars;
+
+pub use condition::{Condition, Evaluation, Outcome};
+pub use error::ConditionError;
+pub use figure::{Better, Figure};
+pub use reading::Reading;
+pub use rule::Threshold;
+
+#[cfg(test)]
+mod tests;
