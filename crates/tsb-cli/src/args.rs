@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tsb_run::spec::Typed;
 
+mod capacity;
 mod options;
 mod query;
 
+pub use capacity::{CapacityArgs, FindWhat};
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
 
@@ -58,6 +60,21 @@ const NOT_OF_EMIT: [&str; 13] = [
 /// leaves them out.
 const NOT_OF_INGEST: [&str; 1] = ["hdr_log"];
 
+/// Options of a run that `tsb capacity` refuses, so its help leaves them out.
+const NOT_OF_CAPACITY: [&str; 11] = [
+    "schedule",
+    "fleet_time",
+    "append",
+    "label",
+    "journal",
+    "print_plan",
+    "progress",
+    "expose",
+    "expose_remote",
+    "hdr_log",
+    "no_calibrate",
+];
+
 /// The command line as shown in help: the options of a run appear under `tsb run` only, not
 /// under `tsb` as well.
 pub fn command() -> clap::Command {
@@ -75,6 +92,7 @@ pub fn command() -> clap::Command {
     };
     Cli::command()
         .mut_args(hide)
+        .mut_subcommand("capacity", without(&NOT_OF_CAPACITY))
         .mut_subcommand("emit", without(&NOT_OF_EMIT))
         .mut_subcommand("ingest", without(&NOT_OF_INGEST))
 }
@@ -105,6 +123,8 @@ pub enum Command {
             tsb run --plan spike.toml --set load.rate=60k     a scenario, with one phase changed"
     )]
     Run(Box<RunArgs>),
+    /// Find the highest load at which a store meets an objective
+    Capacity(Box<CapacityArgs>),
     /// Print the plan of a run as a run file
     #[command(
         after_help = "More options and examples: tsb plan --help",

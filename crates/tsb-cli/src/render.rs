@@ -1,5 +1,6 @@
 //! Formats results: text for people, JSON and CSV for programs.
 
+pub mod capacity;
 pub mod compare;
 pub mod csv;
 pub mod figures;

@@ -11,9 +11,10 @@ use program::tsb;
 use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "",
     "run",
+    "capacity",
     "plan",
     "ingest",
     "emit",

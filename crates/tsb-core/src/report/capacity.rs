@@ -22,6 +22,8 @@ pub struct CapacityReport {
     pub interrupted: bool,
     /// The plan of every probe, except the load.
     pub plan: Value,
+    /// The seed of the workload and of the search.
+    pub seed: u64,
     /// What was searched: `rate`, in samples per second, or `series`, with one sample per second
     /// each.
     pub find: String,
@@ -42,13 +44,14 @@ pub struct CapacityReport {
 
 impl CapacityReport {
     /// A search on this machine that has found nothing yet.
-    pub fn new(plan: Value, find: impl Into<String>, slo: Vec<String>) -> Self {
+    pub fn new(plan: Value, seed: u64, find: impl Into<String>, slo: Vec<String>) -> Self {
         Self {
             written: Written::here(),
             started_at_ns: 0,
             took_seconds: 0.0,
             interrupted: false,
             plan,
+            seed,
             find: find.into(),
             slo,
             target: None,

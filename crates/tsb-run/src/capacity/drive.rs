@@ -61,7 +61,7 @@ pub fn find_capacity(
     let mut search = Search::new(request.search);
     let plan = serde_json::to_value(&request.plan)
         .map_err(|error| Error::internal("cannot write the plan into the report").because(&error))?;
-    let mut report = CapacityReport::new(plan, request.find.name(), request.slo.clone());
+    let mut report = CapacityReport::new(plan, request.search.seed, request.find.name(), request.slo.clone());
     report.started_at_ns = clock.wall().0;
     let mut probes = Vec::new();
     let finding = loop {

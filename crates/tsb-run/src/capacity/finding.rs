@@ -88,12 +88,24 @@ pub(super) fn capacity(finding: &Finding, probes: Vec<ProbeReport>, find: Find) 
                 || "no load held".to_owned(),
                 |held| format!("the highest load that held is {}", load_words(held as f64, find)),
             );
-            capacity.why = format!("{}; {highest}", by.why());
+            let absent = match by {
+                Limit::Objective => absent(&probes),
+                _ => String::new(),
+            };
+            capacity.why = format!("{}{absent}; {highest}", by.why());
             capacity.broke_first = broke_first(&probes, 0.0);
         }
     }
     capacity.probes = probes;
     capacity
+}
+
+/// Why the last probe lacked a figure.
+fn absent(probes: &[ProbeReport]) -> String {
+    let broken = probes
+        .last()
+        .and_then(|probe| probe.broke.iter().find(|broken| broken.absent));
+    broken.map_or_else(String::new, |broken| format!(": {}", broken.measured))
 }
 
 /// The condition that broke most often in the probes from slightly below the knee to slightly above
