@@ -201,7 +201,6 @@ fn request(store: &str) -> CapacityRequest {
     }
 }
 
-#[cfg(feature = "sqlite")]
 #[test]
 fn a_probe_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();

@@ -73,24 +73,18 @@ pub fn find_capacity(
         let began_ns = clock.now();
         settle(probe.settle_ns, &clock, controls);
         let settled_ns = clock.now();
-        let made = if is_stopped(controls) {
-            None
-        } else {
-            Some(one(request, &probe, controls, open))
-        };
-        let run = match made {
-            None => None,
-            Some(Ok(run)) => Some(run),
-            Some(Err(error)) if probes.is_empty() => return Err(error),
-            Some(Err(error)) => {
-                report
-                    .notes
-                    .push(format!("the search ended at probe {}: {error}", probe.number));
+        let made = (!is_stopped(controls)).then(|| one(request, &probe, controls, open));
+        let run = match made.transpose() {
+            Ok(run) => run.filter(|run| !run.interrupted),
+            Err(error) if probes.is_empty() => return Err(error),
+            Err(error) => {
+                let note = format!("the search ended at probe {}: {error}", probe.number);
+                report.notes.push(note);
                 search.stop();
                 continue;
             }
         };
-        let Some(run) = run.filter(|run| !run.interrupted) else {
+        let Some(run) = run else {
             report.interrupted = true;
             search.stop();
             continue;
@@ -125,7 +119,8 @@ fn one(request: &CapacityRequest, probe: &Probe, controls: &Controls, open: Open
         ..controls.clone()
     };
     let run = run_plan(&plan, &controls, open)?.run;
-    place.remove()?;
+    // What was measured counts all the same; the next probe has another place.
+    place.remove().unwrap_or_else(|error| controls.warn(&error.to_string()));
     Ok(run)
 }
 

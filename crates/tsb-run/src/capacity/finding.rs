@@ -63,6 +63,7 @@ pub(super) fn capacity(finding: &Finding, probes: Vec<ProbeReport>, find: Find) 
             high,
             narrow,
             passes,
+            ended,
         } => {
             capacity.found_per_second = Some(*load);
             capacity.low_per_second = Some(*low);
@@ -75,6 +76,9 @@ pub(super) fn capacity(finding: &Finding, probes: Vec<ProbeReport>, find: Find) 
                 "the store was the limit: {} broke at the lowest loads",
                 first.as_deref().unwrap_or("no condition")
             );
+            if let Some(limit) = ended {
+                capacity.why = format!("{}; the search ended early: {}", capacity.why, limit.why());
+            }
             capacity.broke_first = first;
             capacity.hysteresis = passes.map(|passes| {
                 let seen = passes.has_hysteresis();

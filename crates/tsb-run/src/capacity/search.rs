@@ -14,8 +14,10 @@ use super::passes::{Passes, RUNGS, knee_of, rungs};
 const BRACKET_FACTOR: f64 = 2.0;
 /// A load that cannot be asked, above one that held by less than this factor, ends the search.
 const UNASKABLE_FACTOR: f64 = 1.1;
-/// Probes of one load that may say nothing before the search goes on without it.
+/// Void probes in a row after which their load counts as one that cannot be asked.
 const VOID_MAX: u32 = 3;
+/// Probes in a row that a disturbed machine, or a missing figure, may make void.
+const DISTURBED_MAX: u32 = 5;
 /// Most doublings of the wait after a failed probe.
 const SETTLE_DOUBLINGS: u32 = 3;
 /// Fewest probes between the first interval that is narrow enough and the end.
@@ -129,6 +131,8 @@ pub enum Finding {
         narrow: bool,
         /// The two passes, if they were made.
         passes: Option<Passes>,
+        /// What ended the search early.
+        ended: Option<Limit>,
     },
     /// There is no capacity, because something else was the limit.
     Limited {
@@ -161,7 +165,7 @@ pub struct Search {
     ladder: Option<Ladder>,
     // The lowest load that could not be asked, and why.
     unaskable: Option<(u64, Limit)>,
-    // Void probes of the current load, in a row.
+    // Void probes in a row.
     voids: u32,
     failures: u32,
     narrow_since: Option<usize>,
@@ -259,12 +263,14 @@ impl Search {
     fn record_void(&mut self, probe: Probe, limit: Limit) {
         self.voids += 1;
         self.failures += 1;
-        if self.voids < VOID_MAX {
+        let ends_search = matches!(limit, Limit::Machine | Limit::Objective);
+        if self.voids < if ends_search { DISTURBED_MAX } else { VOID_MAX } {
             return;
         }
         self.voids = 0;
-        if matches!(limit, Limit::Machine | Limit::Objective) {
+        if ends_search {
             self.ended = Some(limit);
+            return;
         }
         if self.unaskable.is_none_or(|(load, _)| probe.load < load) {
             self.unaskable = Some((probe.load, limit));
@@ -426,7 +432,8 @@ impl Search {
         };
         match (&self.knee, self.ended, &self.ladder) {
             (None, ended, _) => limited(ended.unwrap_or(Limit::Budget)),
-            (Some(_), Some(limit), None) => limited(limit),
+            // The probes before a disturbance stand, and the interval says how little they are.
+            (Some(_), Some(limit), None) if !matches!(limit, Limit::Machine | Limit::Objective) => limited(limit),
             (Some(knee), _, ladder) => {
                 let (low, load, high) = knee.estimate();
                 Finding::Found {
@@ -435,6 +442,7 @@ impl Search {
                     high,
                     narrow: self.is_narrow(low, high),
                     passes: ladder.as_ref().and_then(passes),
+                    ended: self.ended,
                 }
             }
         }

@@ -199,7 +199,7 @@ fn a_machine_that_is_disturbed_all_the_time_ends_the_search() {
             held: None
         }
     );
-    assert_eq!(probes.len(), VOID_MAX as usize);
+    assert_eq!(probes.len(), DISTURBED_MAX as usize);
     // One disturbed probe in four is repeated, and changes nothing.
     let mut count = 0;
     let (finding, _) = searched(options(54_000, 1), |probe| {
