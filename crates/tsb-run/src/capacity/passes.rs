@@ -36,7 +36,7 @@ pub(super) fn rungs(low: f64, found: f64, high: f64) -> (Vec<u64>, f64) {
 }
 
 /// Where a pass saw the knee, from the number of probes that held (the estimate of Spearman and
-/// Kärber). A pass in which all or none held says only that the knee is beyond its ends.
+/// Karber). A pass in which all or none held says only that the knee is beyond its ends.
 pub(super) fn knee_of(lowest: u64, resolution: f64, held: usize) -> f64 {
     lowest as f64 * ((held as f64 - 0.5) * resolution.ln_1p()).exp()
 }
