@@ -87,10 +87,10 @@ fn virtual_run(plan: &Plan, options: ThrottleOptions) -> Run {
         let samples = batch.len() as u64;
         due_samples += samples;
         clock.wait_until(due_ns);
-        store.write(&batch, &mut refused).unwrap();
+        let taken = store.write(&batch, &mut refused).unwrap().accepted as u64;
         add(due_ns, samples, 0);
-        add(clock.now(), 0, samples);
-        accepted += samples;
+        add(clock.now(), 0, taken);
+        accepted += taken;
         responses.push(clock.now() - due_ns);
     }
     responses.sort_unstable();

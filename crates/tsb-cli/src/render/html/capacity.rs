@@ -48,7 +48,11 @@ pub fn capacity_page(report: &CapacityReport) -> String {
     begin(&title(report), &mut page);
     page.raw(BAR);
     page.element("<main id=\"main\">\n<h1>", &title(report), "</h1>\n");
-    let begun = format!("Probes: {}; begun {}.", probes_words(report), moment(report.started_at_ns));
+    let begun = format!(
+        "Probes: {}; begun {}.",
+        probes_words(report),
+        moment(report.started_at_ns)
+    );
     page.element("<p class=\"about\">", &begun, "</p>\n");
     verdict(report, &mut page);
     curves(report, &mut page);
