@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tsb_run::spec::Typed;
 
+mod capacity;
 mod compare;
 mod options;
 mod query;
 mod sides;
 
+pub use capacity::{CapacityArgs, FindWhat};
 pub use compare::CompareArgs;
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
@@ -64,6 +66,21 @@ const NOT_OF_EMIT: [&str; 15] = [
 /// leaves them out.
 const NOT_OF_INGEST: [&str; 1] = ["hdr_log"];
 
+/// Options of a run that `tsb capacity` refuses, so its help leaves them out.
+const NOT_OF_CAPACITY: [&str; 11] = [
+    "schedule",
+    "fleet_time",
+    "append",
+    "label",
+    "journal",
+    "print_plan",
+    "progress",
+    "expose",
+    "expose_remote",
+    "hdr_log",
+    "no_calibrate",
+];
+
 /// The command line as shown in help: the options of a run appear under `tsb run` only, not
 /// under `tsb` as well.
 pub fn command() -> clap::Command {
@@ -81,6 +98,7 @@ pub fn command() -> clap::Command {
     };
     Cli::command()
         .mut_args(hide)
+        .mut_subcommand("capacity", without(&NOT_OF_CAPACITY))
         .mut_subcommand("emit", without(&NOT_OF_EMIT))
         .mut_subcommand("ingest", without(&NOT_OF_INGEST))
         .mut_subcommand("compare", without(&NOT_OF_COMPARE))
@@ -112,6 +130,8 @@ pub enum Command {
             tsb run --plan spike.toml --set load.rate=60k     a scenario, with one phase changed"
     )]
     Run(Box<RunArgs>),
+    /// Find the highest load at which a store meets an objective
+    Capacity(Box<CapacityArgs>),
     /// Print the plan of a run as a run file
     #[command(
         after_help = "More options and examples: tsb plan --help",

@@ -4,6 +4,7 @@
 //! Printing, exit codes and environment variables are used in this crate only.
 
 pub mod args;
+pub mod capacity;
 pub mod compare;
 pub mod credentials;
 pub mod doctor;
@@ -80,6 +81,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         None => run::command(&cli.run),
         Some(Command::Run(args)) => run::command(&args),
+        Some(Command::Capacity(args)) => capacity::command(&args),
         Some(Command::Plan(args)) => plan::command(&args),
         Some(Command::Ingest(args)) => ingest::command(&args),
         Some(Command::Emit(args)) => emit::command(&args),

@@ -208,6 +208,24 @@ impl Outputs {
         first_failure(all.filter_map(Result::err))
     }
 
+    /// As [`Self::write_value`], for a result that has a page.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_with_page(
+        &self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+        page: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        let page = self.page.as_ref().map(|target| target.write(page().as_bytes()));
+        first_failure(
+            [self.write_value(value, text).err(), page.and_then(Result::err)]
+                .into_iter()
+                .flatten(),
+        )
+    }
+
     /// Writes a result that is not a report of a run.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Formats results: text for people, JSON and CSV for programs.
 
 pub mod breakdown;
+pub mod capacity;
 pub mod compare;
 pub mod compared_files;
 pub mod csv;

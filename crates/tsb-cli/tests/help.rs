@@ -14,6 +14,7 @@ use snapshot::is_as_kept;
 const COMMANDS: [&str; 15] = [
     "",
     "run",
+    "capacity",
     "plan",
     "ingest",
     "emit",

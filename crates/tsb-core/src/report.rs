@@ -6,8 +6,9 @@
 //! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
 //! figures. How a report is displayed is *not* decided here but in the renderer.
 
-mod breakdown;
 mod attempt;
+mod breakdown;
+pub mod capacity;
 mod comparison;
 mod damage;
 pub mod examination;
@@ -38,10 +39,10 @@ use crate::resource::{Machine, Noise, Usage};
 use crate::staleness::StalenessSummary;
 use crate::verdict::Verdict;
 
+pub use attempt::AttemptReport;
 pub use breakdown::{
     BreakdownReport, EventDuring, EventKind, KnownParts, PartShares, PartTimes, QuantileShares, SlowOperation,
 };
-pub use attempt::AttemptReport;
 pub use comparison::{ComparedMetric, ComparedStore, Comparison, ComparisonPlan, StoreThreshold};
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};

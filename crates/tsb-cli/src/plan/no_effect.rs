@@ -5,7 +5,7 @@ use tsb_core::net::Carrier;
 use tsb_core::resource::Process;
 
 use super::{Plan, Transport};
-use crate::args::{EmitArgs, IngestArgs, OutputArgs, Progress, RunArgs, RunOptions};
+use crate::args::{EmitArgs, Format, IngestArgs, OutputArgs, Progress, RunArgs, RunOptions};
 use crate::failure::Failure;
 
 /// A flag, whether it was given, and why it would do nothing.
@@ -120,6 +120,37 @@ pub fn check_repeated(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     let why = "a run is repeated in an empty place, and --append keeps what is there";
     let is_given = args.retry_noisy.is_some() && plan.append;
     refuse(&[("--retry-noisy", is_given, why)], "leave one of them out")
+}
+
+/// Refuses flags of a run that have no effect in `tsb capacity`.
+pub fn check_capacity(args: &RunArgs) -> Result<(), Failure> {
+    let options = &args.options;
+    let (many, steady) = (
+        "a search makes many runs, and reports the probes",
+        "the search says how fast each probe sends",
+    );
+    let refused = [
+        ("--schedule", options.schedule.is_some(), steady),
+        (
+            "--fleet-time",
+            options.fleet_time.is_some(),
+            "every probe takes the same real time",
+        ),
+        ("--append", options.append.is_some(), "each probe has a fresh place"),
+        ("--label", !args.label.is_empty(), many),
+        ("--journal", args.journal.is_some(), many),
+        ("--print-plan", args.print_plan, many),
+        ("--progress", args.progress != Progress::Auto, many),
+        ("--expose", args.expose.is_some(), many),
+        ("--hdr-log", args.output.hdr_log.is_some(), many),
+        ("--format csv", args.output.format == Format::Csv, many),
+        (
+            "--no-calibrate",
+            options.no_calibrate.is_some(),
+            "without the generator's ceiling the limit of the generator passes for that of the store",
+        ),
+    ];
+    refuse(&refused, "leave it out; tsb run has it")
 }
 
 /// Refuses flags of a run that have no effect in `tsb emit`.

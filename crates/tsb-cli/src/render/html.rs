@@ -5,6 +5,7 @@
 //! fetches nothing: its own content security policy forbids it.
 
 mod breakdown;
+mod capacity;
 mod data;
 mod latency;
 mod ledger;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use tsb_core::report::{Report, Run};
 
 use super::names::{moment, names, path};
+pub use capacity::capacity_page;
 use markup::Markup;
 pub use sides::page as sides_page;
 use tsb_run::foreign;
@@ -67,7 +69,8 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
         })
         .collect();
     let mut page = Markup::new();
-    head(&shown, &mut page);
+    begin(&format!("{}: a run of tsb", title(&shown)), &mut page);
+    page.raw(CONTROLS);
     page.raw("<main id=\"main\">\n");
     masthead(report, &shown, &mut page);
     if shown.len() > 1 {
@@ -101,20 +104,20 @@ fn title(shown: &[PageRun<'_>]) -> String {
     names.join(" and ")
 }
 
-fn head(shown: &[PageRun<'_>], page: &mut Markup) {
+/// The head of a page, and the beginning of its body.
+fn begin(title: &str, page: &mut Markup) {
     page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     page.raw(&format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"
     ));
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     page.raw("<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
-    page.text(&format!("{}: a run of tsb", title(shown)));
+    page.text(title);
     page.raw("</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n");
     page.raw(PLOT_STYLE);
     page.raw("\n");
     page.raw(STYLE);
     page.raw("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the report</a>\n");
-    page.raw(CONTROLS);
 }
 
 /// The bar at the top: links to sections, and the zoom of the plots.

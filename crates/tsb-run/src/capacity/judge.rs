@@ -1,0 +1,90 @@
+//! What one probe says: that the objective held, that the store broke it, or nothing.
+
+use tsb_core::ledger::Counter;
+use tsb_core::report::Run;
+use tsb_core::report::capacity::BrokenCondition;
+use tsb_core::verdict::Status;
+
+use super::search::{Limit, ProbeResult};
+use super::steady::{Backlog, GROWTH_MAX};
+
+/// The objective: the conditions that do not hold in a run.
+pub type Objective<'a> = &'a dyn Fn(&Run) -> Vec<BrokenCondition>;
+
+/// The judgement of a probe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// What it says of the store.
+    pub result: ProbeResult,
+    /// The conditions that did not hold, those that every probe has to meet included.
+    pub broke: Vec<BrokenCondition>,
+    /// Growth of what was due and not accepted.
+    pub backlog: Option<Backlog>,
+}
+
+/// Judges a run against the objective and the conditions that every probe has to meet: the verdict
+/// is not INVALID, nothing else makes it STORE-LIMITED, and the state is steady.
+///
+/// A probe that meets all of them held, whatever disturbed it: a disturbance makes figures worse.
+/// One that does not, and was limited by the generator, the wire or the machine, says nothing about
+/// the store.
+pub fn judge(run: &Run, objective: Objective<'_>) -> Judgement {
+    let mut broke = objective(run);
+    let backlog = Backlog::of(&run.intervals);
+    broke.extend(always(run, backlog));
+    let result = if broke.is_empty() {
+        ProbeResult::Held
+    } else {
+        match limit(run) {
+            Some(limit) => ProbeResult::Void(limit),
+            None if broke.iter().all(|condition| condition.absent) => ProbeResult::Void(Limit::Objective),
+            None => ProbeResult::Broke,
+        }
+    };
+    Judgement { result, broke, backlog }
+}
+
+/// The conditions of every probe that do not hold.
+fn always(run: &Run, backlog: Option<Backlog>) -> Vec<BrokenCondition> {
+    let mut broke = Vec::new();
+    if run.verdict.status == Status::Invalid {
+        let why = run.verdict.reasons.first().map_or("", String::as_str);
+        broke.push(BrokenCondition::new("not INVALID", why));
+    }
+    let crossed = run.verdict.measured.iter().filter(|measured| measured.is_crossed());
+    let of_store = crossed.filter(|measured| measured.status == Status::StoreLimited);
+    broke.extend(of_store.map(|measured| BrokenCondition::new("not STORE-LIMITED", measured.to_string())));
+    if let Some(backlog) = backlog.filter(Backlog::grows) {
+        let measured = format!(
+            "what is due and not accepted grows by {:.4} of the asked rate (at most {GROWTH_MAX})",
+            backlog.growth
+        );
+        broke.push(BrokenCondition::new("steady state", measured));
+    }
+    if run.ledger.counts.get(Counter::Accepted) == Some(0) {
+        broke.push(BrokenCondition::new(
+            "something accepted",
+            "the store accepted no sample",
+        ));
+    }
+    broke
+}
+
+/// What limited a run besides the store.
+fn limit(run: &Run) -> Option<Limit> {
+    let limits = [
+        (Status::TransportLimited, Limit::Wire),
+        (Status::GeneratorLimited, Limit::Generator),
+        (Status::Noisy, Limit::Machine),
+    ];
+    let is_crossed = |status| {
+        let measured = &run.verdict.measured;
+        measured
+            .iter()
+            .any(|measured| measured.status == status && measured.is_crossed())
+    };
+    limits
+        .into_iter()
+        .find(|(status, _)| is_crossed(*status))
+        .map(|(_, limit)| limit)
+}
