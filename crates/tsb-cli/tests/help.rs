@@ -11,7 +11,7 @@ use program::tsb;
 use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "",
     "run",
     "capacity",

@@ -12,7 +12,7 @@ mod student;
 
 use serde::{Deserialize, Serialize};
 
-pub use rounds::{Outcome, ROUNDS_MIN, have_answered, order, rounds_disagree};
+pub use rounds::{ROUNDS_MIN, RatioOutcome, have_answered, order, rounds_disagree};
 pub use steady::{SERIES_MIN, Steady, effective_count, steady};
 pub use student::t_quantile;
 

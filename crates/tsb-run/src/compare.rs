@@ -15,3 +15,21 @@ mod unequal;
 pub use ratios::{DECIDING, HEADLINE, is_headline};
 pub use rounds::{Compared, Side, compare};
 pub use steady::{SteadyPart, steady_run};
+
+/// A run that lost nothing, for the tests of this module.
+#[cfg(test)]
+fn example_run() -> tsb_core::report::Run {
+    use tsb_core::report::{DurabilityReport, Latency, LedgerReport, Rate, Run, Target};
+    use tsb_core::verdict::{Status, Verdict};
+
+    let mut rate = Rate::held(54_000.0);
+    rate.asked_per_second = Some(54_000.0);
+    Run::new(
+        Target::new("memory", "inproc", "exact"),
+        Verdict::new(Status::Valid, vec!["nothing limited it".to_owned()]),
+        DurabilityReport::new(tsb_core::Durability::Volatile, 1),
+        rate,
+        LedgerReport::default(),
+        Latency::new("the store has returned"),
+    )
+}

@@ -88,7 +88,9 @@ pub(super) fn command(
     match failed {
         Some(error) if exit != Exit::Invalid => Err(error.into()),
         failed => {
-            failed.into_iter().for_each(|error| say::failure(Failure::from(error)));
+            if let Some(error) = failed {
+                say::failure(Failure::from(error));
+            }
             Ok(exit)
         }
     }

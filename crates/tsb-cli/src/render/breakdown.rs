@@ -133,22 +133,27 @@ pub(super) fn text(run: &Run, lines: &mut Lines) {
         return;
     };
     lines.heading("Response time taken apart, shares of the operations around each quantile");
-    let row = |cells: Vec<String>| cells.iter().map(|cell| format!("{cell:>8} ")).collect::<String>();
-    let names = breakdown.quantiles.iter().map(|one| quantile_name(one.quantile));
-    lines.row(format!("{:15}{}", "", row(names.collect())).trim_end().to_owned());
+    let row = |cells: Vec<String>| cells.join(" ");
+    let names = breakdown
+        .quantiles
+        .iter()
+        .map(|one| format!("{:>8}", quantile_name(one.quantile)));
+    lines.row(format!("{:15}{}", "", row(names.collect())));
     for part in parts(breakdown) {
         let shares = breakdown.quantiles.iter().map(|one| (part.share)(&one.shares));
-        let shares = shares.map(|share| share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)));
+        let shares = shares
+            .map(|share| share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)))
+            .map(|share| format!("{share:>8}"));
         lines.row(format!(
-            "  {:<12} {} {}",
+            "  {:<12} {}  {}",
             part.name,
             row(shares.collect()),
             part.meaning
         ));
     }
-    slowest(breakdown)
-        .into_iter()
-        .for_each(|sentence| lines.sentence(sentence));
+    for sentence in slowest(breakdown) {
+        lines.sentence(sentence);
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use tsb_run::threshold::Figure;
 use tsb_run::units::{Unit, exact_duration, nanos};
 
 use super::lines::{Lines, terminal_width};
+use super::thresholds;
 
 /// Column widths of the figure's name and a figure.
 const NAME: usize = 24;
@@ -35,11 +36,7 @@ pub fn text(comparison: &SideComparison) -> String {
     if !comparison.thresholds.is_empty() {
         lines.heading("Thresholds");
         for one in &comparison.thresholds {
-            lines.sentence(format!(
-                "{}: {}",
-                one.store,
-                crate::thresholds::sentence(&one.threshold)
-            ));
+            lines.sentence(format!("{}: {}", one.store, thresholds::sentence(&one.threshold)));
         }
     }
     if !comparison.notes.is_empty() {

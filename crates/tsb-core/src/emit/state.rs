@@ -115,6 +115,22 @@ impl WorkerState {
         self.last_due_ns = self.last_due_ns.max(due_ns);
     }
 
+    /// Ends one operation that reached the target.
+    #[inline]
+    pub(super) fn done(
+        &mut self,
+        live: &LiveWorker,
+        slot: Slot,
+        samples: u64,
+        outcome: Outcome,
+        times: OperationTimes,
+    ) {
+        self.in_flight = None;
+        self.end_interval(live, times.done);
+        self.account(slot, samples, outcome, times);
+        self.publish(live, times.begun.saturating_sub(times.due.unwrap_or(times.begun)));
+    }
+
     /// Accounts for one operation that reached the target.
     #[inline]
     pub(super) fn account(&mut self, slot: Slot, samples: u64, outcome: Outcome, times: OperationTimes) {

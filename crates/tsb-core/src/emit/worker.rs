@@ -9,8 +9,9 @@ use super::live::LiveWorker;
 use super::report::Ended;
 use super::settings::Run;
 use super::state::{OperationTimes, WorkerState};
-use super::{Operation, Outcome, Payload as _, Source, Target};
+use super::{Kind, Operation, Outcome, Payload as _, Source, Target};
 use crate::schedule::{Agenda, Planned};
+use crate::time::Clock;
 
 /// The longest wait without a look at the stop flag.
 const SLICE_NS: u64 = 50_000_000;
@@ -111,13 +112,10 @@ pub(super) fn drive<S: Source, T: Target<S::Kind>>(
         let due_ns = due_ns.map(|due| parts.start_ns.saturating_add(due));
         let spare_ns = due_ns.map_or(0, |due| due.saturating_sub(free_ns));
         if spare_ns > 0 {
+            let idle_ns;
+            (free_ns, idle_ns) = idle(target, &mut state.phases, clock);
             state.own_ns = 0;
-            let idle_from_ns = clock.now();
-            state.phases.generated(idle_from_ns);
-            target.idle();
-            free_ns = clock.now();
-            state.phases.called(free_ns, clock);
-            state.busy_ns += free_ns.saturating_sub(idle_from_ns);
+            state.busy_ns += idle_ns;
         }
         let payload = source.prepare(&slot);
         let wait_until_ns = due_ns.filter(|_| spare_ns > 0);
@@ -149,7 +147,6 @@ pub(super) fn drive<S: Source, T: Target<S::Kind>>(
             slot,
         });
         let done_ns = clock.now();
-        state.in_flight = None;
         state.phases.called(done_ns, clock);
         let times = OperationTimes {
             due: due_ns,
@@ -157,18 +154,25 @@ pub(super) fn drive<S: Source, T: Target<S::Kind>>(
             begun: begun_ns,
             done: done_ns,
         };
-        state.end_interval(parts.live, done_ns);
-        state.account(slot, samples, outcome, times);
-        state.publish(parts.live, begun_ns.saturating_sub(due));
+        state.done(parts.live, slot, samples, outcome, times);
         (free_ns, state.end_ns) = (done_ns, done_ns);
         if outcome == Outcome::Fatal {
             break Ended::Fatal;
         }
     };
     if ended != Ended::Fatal {
-        state.phases.generated(clock.now());
-        target.idle();
-        state.phases.called(clock.now(), clock);
+        idle(target, &mut state.phases, clock);
     }
     ended
+}
+
+/// Lets the target do what it left for later. Returns when it was done, and how long it took.
+#[inline]
+fn idle<K: Kind, T: Target<K>>(target: &mut T, phases: &mut Phases, clock: &dyn Clock) -> (u64, u64) {
+    let from_ns = clock.now();
+    phases.generated(from_ns);
+    target.idle();
+    let free_ns = clock.now();
+    phases.called(free_ns, clock);
+    (free_ns, free_ns.saturating_sub(from_ns))
 }

@@ -81,7 +81,7 @@ pub fn rounds_disagree(rounds: &[[f64; 4]]) -> Option<bool> {
 
 /// What a ratio and its rounds say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RatioOutcome {
     /// `b` is lower than `a`.
     Lower,
     /// `b` is higher than `a`.
@@ -93,7 +93,7 @@ pub enum Outcome {
     Erratic,
 }
 
-impl Outcome {
+impl RatioOutcome {
     /// The name in documents: `not_seen`.
     pub const fn name(self) -> &'static str {
         match self {

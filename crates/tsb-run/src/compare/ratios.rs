@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tsb_core::report::{ComparedSide, RoundReport, Run, SideRatio};
-use tsb_core::stats::{Outcome, Ratio, have_answered, mean, rounds_disagree};
+use tsb_core::stats::{Ratio, RatioOutcome, have_answered, mean, rounds_disagree};
 
 use crate::threshold::{Better, Figure};
 
@@ -32,7 +32,10 @@ pub const HEADLINE: [&str; 14] = [
 /// Whether a short table shows a figure: those of [`HEADLINE`], and the 0.99 quantile of each stream
 /// of queries.
 pub fn is_headline(metric: &str) -> bool {
-    HEADLINE.contains(&metric) || metric.starts_with("query.") && metric.ends_with(".p99")
+    HEADLINE.contains(&metric)
+        || metric
+            .strip_prefix("query.")
+            .is_some_and(|of| of.rsplit('.').next() == Some("p99"))
 }
 
 /// The figures of a run that can be better or worse, by name, where they are known exactly.
@@ -107,7 +110,7 @@ pub(super) fn ratios(sides: &[ComparedSide], rounds: &[RoundReport], run: &Run) 
         ratio.ratio_low = found.ratio_low;
         ratio.ratio_high = found.ratio_high;
         ratio.detectable = found.detectable;
-        ratio.outcome = Outcome::of(&found, disagree).name().to_owned();
+        RatioOutcome::of(&found, disagree).name().clone_into(&mut ratio.outcome);
         ratio.erratic = disagree == Some(true);
         Some(ratio)
     };
@@ -118,6 +121,7 @@ pub(super) fn ratios(sides: &[ComparedSide], rounds: &[RoundReport], run: &Run) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::example_run;
     use tsb_core::report::RoundRun;
     use tsb_core::verdict::Status;
 
@@ -158,8 +162,7 @@ mod tests {
         let rounds = rounds(6, 2.0);
         let mut sides = sides();
         summarize(&mut sides, &rounds);
-        let run = serde_json::from_str(include_str!("../../../tsb-cli/fixtures/reports/schema-1-first.json")).unwrap();
-        let ratios = ratios(&sides, &rounds, &run);
+        let ratios = ratios(&sides, &rounds, &example_run());
         assert_eq!(ratios.len(), 1, "{ratios:?}");
         let ratio = &ratios[0];
         assert_eq!((ratio.metric.as_str(), ratio.unit.as_str()), ("response.p99", "ns"));

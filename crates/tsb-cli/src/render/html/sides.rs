@@ -168,9 +168,9 @@ fn row(comparison: &SideComparison, ratio: &SideRatio, reach: f64, page: &mut Ma
         outcome => outcome,
     };
     let mut markup = String::new();
-    let _ = write!(
+    let _ = writeln!(
         markup,
-        "<td class=\"ratio\">{:.3}</td><td>{:.3} to {:.3}</td><td class=\"axis\"><span class=\"one\"></span><span class=\"interval{}\" style=\"left:{low:.2}%;width:{:.2}%\"></span><span class=\"point\" style=\"left:{:.2}%\"></span></td><td>{:.1} %</td><td>{outcome}{}</td></tr>\n",
+        "<td class=\"ratio\">{:.3}</td><td>{:.3} to {:.3}</td><td class=\"axis\"><span class=\"one\"></span><span class=\"interval{}\" style=\"left:{low:.2}%;width:{:.2}%\"></span><span class=\"point\" style=\"left:{:.2}%\"></span></td><td>{:.1} %</td><td>{outcome}{}</td></tr>",
         ratio.ratio,
         ratio.ratio_low,
         ratio.ratio_high,

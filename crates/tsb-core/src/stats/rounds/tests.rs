@@ -187,7 +187,7 @@ fn what_is_detectable_is_detected() {
         let hits = (0..TRIALS).filter(|&trial| {
             let seed = u64::from(trial) + 1_000;
             let runs = Machine::new(noise, seed).rounds(seed, rounds, factor);
-            Outcome::of(&Ratio::from_blocks(&runs).unwrap(), None) == Outcome::Higher
+            RatioOutcome::of(&Ratio::from_blocks(&runs).unwrap(), None) == RatioOutcome::Higher
         });
         share(hits.count() as u32)
     };
@@ -208,16 +208,16 @@ fn a_side_five_percent_slower_is_found_and_one_percent_is_not_seen() {
     let compared = |factor| {
         let runs = Machine::new(noise, 7).rounds(7, 10, factor);
         let ratio = Ratio::from_blocks(&runs).unwrap();
-        (Outcome::of(&ratio, rounds_disagree(&runs)), ratio)
+        (RatioOutcome::of(&ratio, rounds_disagree(&runs)), ratio)
     };
     let (outcome, ratio) = compared(1.05);
-    assert_eq!(outcome, Outcome::Higher);
+    assert_eq!(outcome, RatioOutcome::Higher);
     assert!(
         ratio.detectable < 0.05 && ratio.ratio_low < 1.05 && ratio.ratio_high > 1.05,
         "{ratio:?}"
     );
     let (outcome, ratio) = compared(1.01);
-    assert_eq!(outcome, Outcome::NotSeen);
+    assert_eq!(outcome, RatioOutcome::NotSeen);
     assert!(ratio.detectable > 0.01, "{ratio:?}");
 }
 
@@ -241,7 +241,7 @@ fn rounds_that_contradict_each_other_are_erratic() {
         .map(|round| machine.round(3, round, if round % 2 == 0 { 1.4 } else { 0.6 }))
         .collect();
     let ratio = Ratio::from_blocks(&runs).unwrap();
-    assert_eq!(Outcome::of(&ratio, rounds_disagree(&runs)), Outcome::Erratic);
+    assert_eq!(RatioOutcome::of(&ratio, rounds_disagree(&runs)), RatioOutcome::Erratic);
     assert_eq!(rounds_disagree(&runs[..2]), None);
     assert_eq!(rounds_disagree(&[[1.0, 2.0, 2.0, 1.0]; 4]), Some(false));
     assert_eq!(rounds_disagree(&[[1.0, 0.0, 2.0, 1.0]; 4]), None);

@@ -1,8 +1,7 @@
-use super::*;
+//! Which sentences are said of unequal sides, and in which order.
 
-fn run() -> Run {
-    serde_json::from_str(include_str!("../../../../tsb-cli/fixtures/reports/schema-1-first.json")).unwrap()
-}
+use super::super::example_run as run;
+use super::*;
 
 fn said(a: &Run, b: &Run) -> Vec<String> {
     let side = |name, run| SideRuns {
