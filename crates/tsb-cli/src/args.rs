@@ -67,7 +67,7 @@ const NOT_OF_EMIT: [&str; 15] = [
 const NOT_OF_INGEST: [&str; 1] = ["hdr_log"];
 
 /// Options of a run that `tsb capacity` refuses, so its help leaves them out.
-const NOT_OF_CAPACITY: [&str; 11] = [
+const NOT_OF_CAPACITY: [&str; 14] = [
     "schedule",
     "fleet_time",
     "append",
@@ -79,6 +79,9 @@ const NOT_OF_CAPACITY: [&str; 11] = [
     "expose_remote",
     "hdr_log",
     "no_calibrate",
+    "fail_if",
+    "fail_unless",
+    "retry_noisy",
 ];
 
 /// The command line as shown in help: the options of a run appear under `tsb run` only, not
@@ -101,7 +104,21 @@ pub fn command() -> clap::Command {
         .mut_subcommand("capacity", without(&NOT_OF_CAPACITY))
         .mut_subcommand("emit", without(&NOT_OF_EMIT))
         .mut_subcommand("ingest", without(&NOT_OF_INGEST))
-        .mut_subcommand("compare", without(&NOT_OF_COMPARE))
+        .mut_subcommand("compare", |compare| {
+            options_of_compare(without(&NOT_OF_COMPARE)(compare))
+        })
+}
+
+/// States the default that `tsb compare` has of its own, and keeps its short help to a screen.
+fn options_of_compare(compare: clap::Command) -> clap::Command {
+    let brief = ["protocol", "workload", "queries"];
+    let short = "How long each run sends [default: 5s]";
+    let long =
+        format!("{short}\n\nIn real time, such as `500ms`, `90s` or `2h`. With --fleet-time, the default is no limit.");
+    let compare = compare.mut_arg("duration", |duration| duration.help(short).long_help(long));
+    brief.iter().fold(compare, |compare, name| {
+        compare.mut_arg(*name, |argument| argument.hide_short_help(true))
+    })
 }
 
 /// Parses the arguments of the process.

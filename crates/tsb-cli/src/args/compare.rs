@@ -41,7 +41,7 @@ pub struct CompareArgs {
     /// Fail with exit code 5 unless this is true, such as valid or 'lost=0'
     ///
     /// As --fail-if, for what must hold. Without it, nothing has to.
-    #[arg(long, value_name = "CONDITION")]
+    #[arg(long, value_name = "CONDITION", hide_short_help = true)]
     pub fail_unless: Vec<String>,
     /// How to print the result on stdout
     #[arg(long, value_enum, default_value_t)]

@@ -46,12 +46,17 @@ pub struct SidesArgs {
     ///
     /// Sides that did other work, acknowledge at another durability, keep values less exactly or
     /// lost samples are compared, but not ranked. Without it, what differs is said first.
-    #[arg(long, help_heading = "Comparison of stores")]
+    #[arg(long, hide_short_help = true, help_heading = "Comparison of stores")]
     pub rank_unequal: bool,
     /// Start every side from the plan in a report (JSON) or a run file (TOML)
     ///
     /// Without it, the plan is that of `tsb run`, for 5 s.
-    #[arg(long, value_name = "FILE", help_heading = "Comparison of stores")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        hide_short_help = true,
+        help_heading = "Comparison of stores"
+    )]
     pub plan: Option<PathBuf>,
     /// Set a key of a run file, for one side as in b:workers=2, or for all
     ///
@@ -65,7 +70,7 @@ pub struct SidesArgs {
     #[arg(long, value_name = "FILE", help_heading = "Comparison of stores")]
     pub html: Option<PathBuf>,
     /// Print no progress on stderr, only warnings
-    #[arg(long, short, help_heading = "Comparison of stores")]
+    #[arg(long, short, hide_short_help = true, help_heading = "Comparison of stores")]
     pub quiet: bool,
     /// Everything about each run.
     #[command(flatten)]

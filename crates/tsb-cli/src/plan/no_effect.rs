@@ -125,9 +125,10 @@ pub fn check_repeated(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
 /// Refuses flags of a run that have no effect in `tsb capacity`.
 pub fn check_capacity(args: &RunArgs) -> Result<(), Failure> {
     let options = &args.options;
-    let (many, steady) = (
+    let (many, steady, slo) = (
         "a search makes many runs, and reports the probes",
         "the search says how fast each probe sends",
+        "--slo decides each probe",
     );
     let refused = [
         ("--schedule", options.schedule.is_some(), steady),
@@ -144,6 +145,9 @@ pub fn check_capacity(args: &RunArgs) -> Result<(), Failure> {
         ("--expose", args.expose.is_some(), many),
         ("--hdr-log", args.output.hdr_log.is_some(), many),
         ("--format csv", args.output.format == Format::Csv, many),
+        ("--fail-if", !args.fail_if.is_empty(), slo),
+        ("--fail-unless", !args.fail_unless.is_empty(), slo),
+        ("--retry-noisy", args.retry_noisy.is_some(), slo),
         (
             "--no-calibrate",
             options.no_calibrate.is_some(),
