@@ -426,6 +426,12 @@ fn stopped(arguments: &str) -> Run {
         .stderr(Stdio::piped());
     command = loud;
     let mut child = command.spawn().expect("the program starts");
+    // A report is longer than a pipe holds, and stderr ends after it.
+    let mut stdout = child.stdout.take().expect("it is piped");
+    let report = std::thread::spawn(move || {
+        let mut report = Vec::new();
+        stdout.read_to_end(&mut report).map(|_| report)
+    });
     let mut said = first_progress(&mut child);
     let signal = |name: &str| {
         let status = Command::new("kill").args([name, &child.id().to_string()]).status();
@@ -437,11 +443,12 @@ fn stopped(arguments: &str) -> Run {
     signal("-CONT");
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("it is text");
-    let output = child.wait_with_output().expect("it ends");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("there is a report");
+    let status = child.wait().expect("it ends");
+    let report = report.join().expect("it reads").expect("it is read");
+    let report: Value = serde_json::from_slice(&report).expect("there is a report");
     let run = Run {
         report: report["runs"].get(0).unwrap_or(&report).clone(),
-        code: output.status.code(),
+        code: status.code(),
     };
     run.is_consistent();
     run
