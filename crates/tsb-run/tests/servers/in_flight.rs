@@ -1,11 +1,15 @@
 //! What every client has to do when a run drives it directly: more in flight is no slower, and a
 //! server that is killed meanwhile costs nothing that the ledger cannot name.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
-use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
-use tsb_run::{AskedRate, Controls, Plan, Transport, open, run_plan};
+use tsb_run::{AskedRate, Controls, Observer, Phase, Plan, Transport, open, run_plan};
 use tsb_stores::conformance::libtest_mimic::Failed;
 
 use crate::outage::TIMEOUT_S;
@@ -29,8 +33,8 @@ fn plan(spec: &str, rate: AskedRate, duration_ns: u64, in_flight: usize) -> Resu
     Ok(plan.complete()?)
 }
 
-fn run(plan: &Plan) -> Result<Run, Failed> {
-    let run = run_plan(plan, &Controls::default(), &open)?.run;
+fn run(plan: &Plan, controls: &Controls) -> Result<Run, Failed> {
+    let run = run_plan(plan, controls, &open)?.run;
     if run.verdict.status == Status::Invalid || !run.ledger.counts.is_balanced() {
         return Err(format!("{:?}, {:?}", run.verdict, run.ledger).into());
     }
@@ -42,7 +46,8 @@ fn run(plan: &Plan) -> Result<Run, Failed> {
 pub(crate) fn is_no_slower_with_more(spec: impl Fn(usize) -> String) -> Result<(), Failed> {
     let mut rates = Vec::new();
     for in_flight in [1, 8, 64] {
-        let run = run(&plan(&spec(in_flight), AskedRate::Max, LENGTH_NS, in_flight)?)?;
+        let plan = plan(&spec(in_flight), AskedRate::Max, LENGTH_NS, in_flight)?;
+        let run = run(&plan, &Controls::default())?;
         let (p50_ns, p99_ns) = (run.latency.response.p50_ns, run.latency.response.p99_ns);
         println!(
             "{in_flight} in flight: {:.0} samples/s, response p50 {:?} us, p99 {:?} us",
@@ -58,18 +63,40 @@ pub(crate) fn is_no_slower_with_more(spec: impl Fn(usize) -> String) -> Result<(
     Ok(())
 }
 
+/// Hears when samples are sent.
+#[derive(Default)]
+struct Sending(AtomicBool);
+
+impl Observer for Sending {
+    fn phase(&self, phase: Phase) {
+        if phase == Phase::Running {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+}
+
 /// A run at a steady rate during which the server is killed and started again: writes in flight end
 /// as unknown or unsent, by name, and everything that was acknowledged is there.
 pub(crate) fn outlives_a_kill(spec: &str, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<(), Failed> {
     let rate = AskedRate::PerSecond(200 * 54);
     let plan = plan(spec, rate, (4 + TIMEOUT_S) * SECOND_NS, 256)?;
+    let sending = Arc::new(Sending::default());
+    let controls = Controls {
+        observer: Arc::clone(&sending) as Arc<dyn Observer>,
+        ..Controls::default()
+    };
+    let has_ended = AtomicBool::new(false);
     let (run, outage) = std::thread::scope(|threads| {
         let killing = threads.spawn(|| {
-            let clock = MonotonicClock::new();
-            clock.wait_until(2 * SECOND_NS);
+            // Defining the series may take long beside other tests, and must succeed.
+            while !sending.0.load(Ordering::Acquire) && !has_ended.load(Ordering::Acquire) {
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+            std::thread::park_timeout(Duration::from_secs(2));
             outage()
         });
-        let run = run(&plan);
+        let run = run(&plan, &controls);
+        has_ended.store(true, Ordering::Release);
         (run, killing.join())
     });
     outage.map_err(|_| Failed::from("the killer panicked"))??;
