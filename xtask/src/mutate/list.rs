@@ -60,7 +60,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     core(
         "response time counts from the actual start",
         STATE,
-        "self.response.record(service_ns + lag_ns.unwrap_or(0));",
+        "self.response.record(service_ns + lag_ns);",
         "self.response.record(service_ns);",
     ),
     core(
