@@ -15,6 +15,7 @@ mod unequal;
 pub use ratios::{DECIDING, HEADLINE, is_headline};
 pub use rounds::{Compared, Side, compare};
 pub use steady::{SteadyPart, steady_run};
+pub use unequal::{asked, durability};
 
 /// A run that lost nothing, for the tests of this module.
 #[cfg(test)]

@@ -218,14 +218,9 @@ fn pairs(figure: &Figure, one: &Matched<'_>) -> Option<Vec<(f64, f64)>> {
 
 /// Writes the thresholds that were not passed to stderr. Returns whether all were passed.
 fn tell(comparison: &Comparison) -> bool {
-    let is_one = comparison.stores.len() + comparison.unmatched.len() == 1;
     let mut is_passed = true;
     for one in &comparison.thresholds {
-        let of = if is_one {
-            String::new()
-        } else {
-            format!("{}: ", one.store)
-        };
+        let of = compared_files::of_store(comparison, one);
         is_passed &= thresholds::tell(&of, std::slice::from_ref(&one.threshold));
     }
     is_passed

@@ -10,11 +10,7 @@ use tsb_core::report::Run;
 use super::figures::{COMPARED, Figure};
 use super::names::{letter, path};
 use super::times;
-use tsb_run::units::scaled;
-
-/// Asked rates that differ by less than this share count as equal: they are computed from
-/// counts.
-const ASKED_SAME: f64 = 0.01;
+use tsb_run::compare::{asked, durability};
 
 /// The differences that a reader must know before comparing figures, workload and durability
 /// first. Empty if the runs differ only in the store.
@@ -52,9 +48,9 @@ pub fn unequal(runs: &[Run]) -> Vec<String> {
         "One waited for its store and another did not; loops",
         "Response times of a closed loop leave out how long others would have waited.",
     );
-    if let Some(sentence) = asked(runs) {
-        sentences.push(sentence);
-    }
+    let rates = runs.iter().enumerate();
+    let rates = rates.filter_map(|(index, run)| Some((letter(index), run.rate.asked_per_second?)));
+    sentences.extend(asked(&rates.collect::<Vec<_>>()));
     let mut tell = |what: &dyn Fn(&Run) -> String, start: &str, end: &str| {
         if differ(what) {
             sentences.push(format!("{start}: {}. {end}", all(what)));
@@ -86,12 +82,6 @@ pub fn unequal(runs: &[Run]) -> Vec<String> {
     sentences
 }
 
-fn durability(run: &Run) -> String {
-    let copies = run.durability.copies;
-    let plural = if copies == 1 { "copy" } else { "copies" };
-    format!("{} on {copies} {plural}", run.durability.level)
-}
-
 fn machine(run: &Run) -> String {
     let machine = &run.machine;
     format!(
@@ -101,24 +91,6 @@ fn machine(run: &Run) -> String {
         machine.kernel.as_deref().unwrap_or("unknown"),
         if machine.debug_build { ", debug build" } else { "" }
     )
-}
-
-/// A sentence if the asked rates differ by more than counting explains.
-fn asked(runs: &[Run]) -> Option<String> {
-    let rates: Vec<f64> = runs.iter().filter_map(|run| run.rate.asked_per_second).collect();
-    let (least, most) = rates.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &rate| {
-        (least.min(rate), most.max(rate))
-    });
-    (rates.len() > 1 && most - least > ASKED_SAME * most).then(|| {
-        let named = runs.iter().enumerate().filter_map(|(index, run)| {
-            let asked = run.rate.asked_per_second?;
-            Some(format!("{} {}/s", letter(index), scaled(asked)))
-        });
-        format!(
-            "They were asked for different rates: {}. A store that is asked for less answers sooner.",
-            named.collect::<Vec<_>>().join(", ")
-        )
-    })
 }
 
 /// A figure of every run.

@@ -1,11 +1,10 @@
 //! Shows the comparison of two reports as text: what makes them unequal first, then the figures,
 //! then the thresholds.
 
-use tsb_core::report::{ComparedMetric, ComparedStore, Comparison};
-use tsb_run::threshold::Figure;
-use tsb_run::units::Unit;
+use tsb_core::report::{ComparedMetric, ComparedStore, Comparison, StoreThreshold};
 
 use super::lines::{Lines, terminal_width};
+use super::sides::unit;
 use super::thresholds::sentence;
 
 /// Column widths of the figure's name, a figure, and a ratio.
@@ -26,17 +25,21 @@ pub fn text(comparison: &Comparison) -> String {
     }
     if !comparison.thresholds.is_empty() {
         lines.heading("Thresholds");
-        let is_one = comparison.stores.len() + comparison.unmatched.len() == 1;
         for threshold in &comparison.thresholds {
-            let of = if is_one {
-                String::new()
-            } else {
-                format!("{}: ", threshold.store)
-            };
+            let of = of_store(comparison, threshold);
             lines.sentence(format!("{of}{}", sentence(&threshold.threshold)));
         }
     }
     lines.finish()
+}
+
+/// The store of a threshold, as in `memory: `, unless there is only one.
+pub fn of_store(comparison: &Comparison, threshold: &StoreThreshold) -> String {
+    if comparison.stores.len() + comparison.unmatched.len() == 1 {
+        String::new()
+    } else {
+        format!("{}: ", threshold.store)
+    }
 }
 
 fn one(store: &ComparedStore, comparison: &Comparison, lines: &mut Lines) {
@@ -79,7 +82,7 @@ fn is_nothing(row: &ComparedMetric) -> bool {
 }
 
 fn line(row: &ComparedMetric) -> String {
-    let unit = Figure::named(&row.metric).map_or(Unit::Times, |figure| figure.unit());
+    let unit = unit(&row.metric);
     let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| unit.show(value));
     let ratio = row.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
     let interval = match (row.ratio_low, row.ratio_high, row.detectable) {

@@ -69,7 +69,12 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
         })
         .collect();
     let mut page = Markup::new();
-    begin(&format!("{}: a run of tsb", title(&shown)), &mut page);
+    begin(
+        &format!("{}: a run of tsb", title(&shown)),
+        &[PLOT_STYLE, "\n", STYLE],
+        "report",
+        &mut page,
+    );
     page.raw(CONTROLS);
     page.raw("<main id=\"main\">\n");
     masthead(report, &shown, &mut page);
@@ -104,8 +109,9 @@ fn title(shown: &[PageRun<'_>]) -> String {
     names.join(" and ")
 }
 
-/// The head of a page, and the beginning of its body.
-fn begin(title: &str, page: &mut Markup) {
+/// The head of a page, and the beginning of its body: a link to the main part, which is called
+/// `what`.
+fn begin(title: &str, styles: &[&str], what: &str, page: &mut Markup) {
     page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     page.raw(&format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"
@@ -114,10 +120,12 @@ fn begin(title: &str, page: &mut Markup) {
     page.raw("<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
     page.text(title);
     page.raw("</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n");
-    page.raw(PLOT_STYLE);
-    page.raw("\n");
-    page.raw(STYLE);
-    page.raw("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the report</a>\n");
+    for style in styles {
+        page.raw(style);
+    }
+    page.raw("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the ");
+    page.text(what);
+    page.raw("</a>\n");
 }
 
 /// The bar at the top: links to sections, and the zoom of the plots.

@@ -14,9 +14,8 @@ use super::search::{Probe, ProbeResult, Search, SearchOptions, Step};
 use crate::controls::Controls;
 use crate::error::Error;
 use crate::observer::{Message, Observer};
-use crate::place::RoundPlace;
 use crate::plan::Plan;
-use crate::run::{OpenStore, run_plan};
+use crate::run::{OpenStore, run_in_round_place};
 use crate::units;
 
 /// Longest sleep between two looks at the stop flag.
@@ -105,23 +104,15 @@ pub fn find_capacity(
 
 /// Makes one probe.
 fn one(request: &CapacityRequest, probe: &Probe, controls: &Controls, open: OpenStore<'_>) -> Result<Run, Error> {
-    let mut plan = request.find.at(&request.plan, probe.load)?;
-    let spec = plan
-        .stores
-        .first()
-        .ok_or_else(|| Error::plan("cannot probe without a store"))?;
-    let place = RoundPlace::new(spec, probe.number)?;
-    plan.stores = vec![place.spec().clone()];
+    let plan = request.find.at(&request.plan, probe.load)?;
     let controls = Controls {
         observer: Arc::new(WarningsOnly(Arc::clone(&controls.observer))),
-        journal: None,
-        provisional: None,
         ..controls.clone()
     };
-    let run = run_plan(&plan, &controls, open)?.run;
+    let (finished, place) = run_in_round_place(plan, probe.number, &controls, open)?;
     // What was measured counts all the same; the next probe has another place.
     place.remove().unwrap_or_else(|error| controls.warn(&error.to_string()));
-    Ok(run)
+    Ok(finished.run)
 }
 
 fn is_stopped(controls: &Controls) -> bool {

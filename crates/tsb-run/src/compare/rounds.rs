@@ -11,9 +11,8 @@ use super::unequal::{SideRuns, unequal};
 use crate::controls::Controls;
 use crate::error::Error;
 use crate::observer::RoundInfo;
-use crate::place::RoundPlace;
 use crate::plan::Plan;
-use crate::run::{Finished, OpenStore, run_plan};
+use crate::run::{Finished, OpenStore, run_in_round_place};
 
 /// Rounds that are made whatever the budget: one alone has no interval.
 const ROUNDS_LEAST: u32 = 2;
@@ -175,23 +174,12 @@ fn run_once(
     controls: &Controls,
     open: OpenStore<'_>,
 ) -> Result<(Finished, Option<String>), Error> {
-    let place = match plan.stores.first() {
-        Some(spec) => RoundPlace::new(spec, number)?,
-        None => return Err(Error::plan("cannot compare a side without a store")),
-    };
     let plan = Plan {
-        stores: vec![place.spec().clone()],
         // The ceiling is that of the generator, and does not change from round to round.
         calibrate: plan.calibrate && is_first_round,
         ..plan.clone()
     };
-    let controls = Controls {
-        labels: Vec::new(),
-        provisional: None,
-        journal: None,
-        ..controls.clone()
-    };
-    let finished = run_plan(&plan, &controls, open)?;
+    let (finished, place) = run_in_round_place(plan, number, controls, open)?;
     let name = place.place().map(ToString::to_string).unwrap_or_default();
     let leftover = place
         .remove()

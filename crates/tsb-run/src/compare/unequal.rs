@@ -63,7 +63,11 @@ pub(super) fn unequal(sides: &[SideRuns<'_>]) -> Vec<String> {
         "One waited for its store and another did not; loops",
         "Response times of a closed loop leave out how long others would have waited.",
     );
-    sentences.extend(asked(sides));
+    let asked_of = |side: &SideRuns<'_>| side.runs.first().and_then(|run| run.rate.asked_per_second);
+    let rates = sides
+        .iter()
+        .filter_map(|side| Some((side.name.to_owned(), asked_of(side)?)));
+    sentences.extend(asked(&rates.collect::<Vec<_>>()));
     sentences.extend(sides.iter().filter_map(not_taken));
     sentences.extend(sides.iter().filter_map(no_result));
     sentences
@@ -76,15 +80,16 @@ fn distinct(runs: &[&Run], what: &dyn Fn(&Run) -> String) -> Vec<String> {
     said
 }
 
-fn durability(run: &Run) -> String {
+/// What an acknowledgement was worth: `synced on 1 copy`.
+pub fn durability(run: &Run) -> String {
     let copies = run.durability.copies;
     let plural = if copies == 1 { "copy" } else { "copies" };
     format!("{} on {copies} {plural}", run.durability.level)
 }
 
-fn asked(sides: &[SideRuns<'_>]) -> Option<String> {
-    let of = |side: &SideRuns<'_>| side.runs.first().and_then(|run| run.rate.asked_per_second);
-    let rates: Vec<(&str, f64)> = sides.iter().filter_map(|side| Some((side.name, of(side)?))).collect();
+/// A sentence if the asked rates, each with the name of who was asked, differ by more than counting
+/// explains.
+pub fn asked(rates: &[(String, f64)]) -> Option<String> {
     let least = rates.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
     let most = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     (most - least > ASKED_SAME * most).then(|| {

@@ -264,9 +264,15 @@ proptest! {
 
     #[test]
     fn no_text_is_read_with_a_panic(text in "[a-z0-9.<>=!+%(), -]{0,40}") {
-        let _ = text.parse::<Condition>();
+        match text.parse::<Condition>() {
+            Ok(condition) => {
+                let said = condition.to_string();
+                let again = said.parse::<Condition>().map(|again| again.to_string());
+                prop_assert_eq!(again.map_err(|error| error.to_string()), Ok(said));
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
         let _ = Condition::list(&text);
-        prop_assert!(true);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tsb_core::Durability;
 
 use super::key::Key;
 use crate::error::Result;
-use crate::store::Refusals;
+use crate::store::{Reason, Refusals};
 
 /// Maximum length of a value, in bytes: a server accepts requests of 1.5 MiB.
 pub const MAX_VALUE_BYTES: usize = 1 << 20;
@@ -135,6 +135,21 @@ impl PutAck {
             rejected,
             durability,
         }
+    }
+
+    /// An answer to `puts` keys, of which those in `found` are refused: they are added to `refused`
+    /// in the order of their indices.
+    pub fn refusing(
+        puts: usize,
+        mut found: Vec<(usize, Reason)>,
+        refused: &mut Refusals,
+        durability: Durability,
+    ) -> Self {
+        found.sort_unstable();
+        for &(index, reason) in &found {
+            refused.push(index, reason);
+        }
+        Self::new(puts - found.len(), found.len(), durability)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Keys: paths of segments, in the characters that every keyed store carries unchanged.
 
 use std::borrow::Borrow;
+use std::collections::{BTreeMap, btree_map};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Maximum length of a key, in bytes.
@@ -80,6 +82,24 @@ impl Key {
         // '0' follows '/' in ASCII.
         (format!("{self}/"), format!("{self}0"))
     }
+}
+
+/// The entries of a sorted map after the key `after` that are below `prefix`.
+pub(super) fn below<'m, V>(
+    map: &'m BTreeMap<Key, V>,
+    prefix: Option<&Key>,
+    after: Option<&Key>,
+) -> btree_map::Range<'m, Key, V> {
+    let below = prefix.map(Key::range_below);
+    let start = match (after, &below) {
+        (Some(after), _) => Bound::Excluded(after.as_str()),
+        (None, Some((start, _))) => Bound::Included(start.as_str()),
+        (None, None) => Bound::Unbounded,
+    };
+    let end = below
+        .as_ref()
+        .map_or(Bound::Unbounded, |(_, end)| Bound::Excluded(end.as_str()));
+    map.range::<str, _>((start, end))
 }
 
 /// What is wrong with a text as a key.

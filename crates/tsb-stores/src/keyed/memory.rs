@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
 use tsb_core::Durability;
 use tsb_core::time::Clock;
 
 use super::contract::{KeyedCapabilities, KeyedStore, KeyedVisitor, MAX_VALUE_BYTES, Put, PutAck};
-use super::key::Key;
+use super::key::{Key, below};
 use crate::error::{Error, Result};
 use crate::locks::{read, write};
 use crate::store::{Reason, Refusals};
@@ -121,17 +120,7 @@ impl Keys {
     /// The first keys after `after` that are below `prefix`, with the value of those that have
     /// not expired.
     fn page(&self, prefix: Option<&Key>, after: Option<&Key>, now: u64) -> Vec<(Key, Option<Arc<str>>)> {
-        let below = prefix.map(Key::range_below);
-        let start = match (after, &below) {
-            (Some(after), _) => Bound::Excluded(after.as_str()),
-            (None, Some((start, _))) => Bound::Included(start.as_str()),
-            (None, None) => Bound::Unbounded,
-        };
-        let end = below
-            .as_ref()
-            .map_or(Bound::Unbounded, |(_, end)| Bound::Excluded(end.as_str()));
-        self.entries
-            .range::<str, _>((start, end))
+        below(&self.entries, prefix, after)
             .map(|(key, entry)| (key.clone(), entry.is_there(now).then(|| Arc::clone(&entry.value))))
             .take(PAGE)
             .collect()

@@ -250,10 +250,7 @@ impl KeyedStore for KeyedFile {
             };
             self.database.done("write", all())
         })?;
-        for (index, reason) in &found {
-            refused.push(*index, *reason);
-        }
-        Ok(PutAck::new(puts.len() - found.len(), found.len(), self.acknowledges()))
+        Ok(PutAck::refusing(puts.len(), found, refused, self.acknowledges()))
     }
 
     fn delete(&self, keys: &[Key]) -> Result<usize> {

@@ -90,8 +90,8 @@ fn newest_does_not_forget_a_head_that_moves_into_chunks_meanwhile() {
             .write_all(&Batch::tick(SeriesId(id), Timestamp(0), &[1.0]))
             .unwrap();
     }
-    // A batch for each series, so that each has a lock of its own, and so many requests that heads
-    // rotate and move while one call reads them.
+    // One batch per series gives each series a lock of its own. One call asks for 20,000 series, so
+    // heads rotate and move while it reads them.
     let asked: Vec<_> = (0..20_000).map(|place| SeriesId(place % 10)).collect();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -7,8 +7,8 @@ mod curve;
 use tsb_core::report::capacity::{CapacityReport, ProbeReport};
 use tsb_run::units;
 
-use super::begin;
 use super::markup::Markup;
+use super::{PLOT_STYLE, STYLE, begin};
 use crate::render::capacity::{found, hysteresis_words, probes_words, result, title};
 use crate::render::names::moment;
 
@@ -45,7 +45,7 @@ const CURVES: [Curve; 3] = [
 /// The whole page.
 pub fn capacity_page(report: &CapacityReport) -> String {
     let mut page = Markup::new();
-    begin(&title(report), &mut page);
+    begin(&title(report), &[PLOT_STYLE, "\n", STYLE], "report", &mut page);
     page.raw(BAR);
     page.element("<main id=\"main\">\n<h1>", &title(report), "</h1>\n");
     let begun = format!(

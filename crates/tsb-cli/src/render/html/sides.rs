@@ -9,7 +9,7 @@ use tsb_run::compare::{DECIDING, is_headline};
 use tsb_run::units::nanos;
 
 use super::markup::Markup;
-use super::{POLICY, STYLE};
+use super::{STYLE, begin};
 use crate::render::names::{moment, path};
 use crate::render::sides::{ending, headline, sentence, unequal_heading, unit};
 
@@ -24,7 +24,13 @@ pub fn page(comparison: &SideComparison) -> String {
         .collect();
     let title = names.join(", ");
     let mut page = Markup::new();
-    head(&title, &mut page);
+    begin(
+        &format!("{title}: a comparison of tsb"),
+        &[STYLE, OWN_STYLE],
+        "comparison",
+        &mut page,
+    );
+    page.raw("<main id=\"main\">\n");
     masthead(comparison, &mut page);
     unequal(comparison, &mut page);
     for a in 0..comparison.sides.len() {
@@ -42,20 +48,6 @@ pub fn page(comparison: &SideComparison) -> String {
     ));
     page.raw("</p></footer>\n</body>\n</html>\n");
     page.finish()
-}
-
-fn head(title: &str, page: &mut Markup) {
-    page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    page.raw(&format!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n"
-    ));
-    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    page.raw("<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
-    page.text(&format!("{title}: a comparison of tsb"));
-    page.raw("</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n");
-    page.raw(STYLE);
-    page.raw(OWN_STYLE);
-    page.raw("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the comparison</a>\n<main id=\"main\">\n");
 }
 
 fn letter(comparison: &SideComparison, side: usize, page: &mut Markup) {

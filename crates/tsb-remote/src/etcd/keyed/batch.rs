@@ -2,16 +2,21 @@
 
 use std::collections::HashMap;
 
+use tsb_stores::Reason;
 use tsb_stores::keyed::{Key, MAX_VALUE_BYTES, Put};
-use tsb_stores::{Reason, Refusals};
 
-/// The puts that are sent, each with its index. Values that are too long are refused.
-pub(super) fn to_send<'a>(puts: &'a [Put], refused: &mut Refusals) -> Vec<(usize, &'a Put)> {
+/// Indices of puts that are refused, each with its reason.
+pub(super) type Refused = Vec<(usize, Reason)>;
+
+/// The puts that are sent, each with its index, and those that are refused because their values are
+/// too long.
+pub(super) fn to_send(puts: &[Put]) -> (Vec<(usize, &Put)>, Refused) {
+    let mut refused = Vec::new();
     let mut places: HashMap<&Key, usize> = HashMap::with_capacity(puts.len());
     let mut sent: Vec<(usize, &Put)> = Vec::with_capacity(puts.len());
     for (index, put) in puts.iter().enumerate() {
         if put.value.len() > MAX_VALUE_BYTES {
-            refused.push(index, Reason::Unrepresentable);
+            refused.push((index, Reason::Unrepresentable));
             continue;
         }
         if let Some(place) = places.get(&put.key) {
@@ -23,7 +28,7 @@ pub(super) fn to_send<'a>(puts: &'a [Put], refused: &mut Refusals) -> Vec<(usize
             sent.push((index, put));
         }
     }
-    sent
+    (sent, refused)
 }
 
 /// Each key once.
@@ -48,20 +53,10 @@ mod tests {
         let put = |key: &str, value: &str| Put::new(Key::new(key).unwrap(), value);
         let long = "x".repeat(MAX_VALUE_BYTES + 1);
         let puts = [put("a", "1"), put("b", "2"), put("a", "3"), put("a", &long)];
-        let mut refused = Refusals::new();
-        let sent: Vec<_> = to_send(&puts, &mut refused)
-            .iter()
-            .map(|(index, put)| (*index, put.value.as_str()))
-            .collect();
+        let (sent, refused) = to_send(&puts);
+        let sent: Vec<_> = sent.iter().map(|(index, put)| (*index, put.value.as_str())).collect();
         assert_eq!(sent, [(2, "3"), (1, "2")]);
-        assert_eq!(
-            refused
-                .as_slice()
-                .iter()
-                .map(|refusal| refusal.index)
-                .collect::<Vec<_>>(),
-            [3]
-        );
+        assert_eq!(refused, [(3, Reason::Unrepresentable)]);
         assert_eq!(
             [1, 999_999_999, 1_000_000_000, 1_000_000_001].map(whole_seconds),
             [1, 1, 1, 2]

@@ -207,7 +207,6 @@ impl KeyedClient for EtcdKeyedV2 {
     async fn put(&self, puts: &[Put], refused: &mut Refusals) -> Result<PutAck> {
         const ACTION: &str = "write keys";
         self.acks.check_open()?;
-        let mut too_long = Refusals::new();
         let request = |(index, put): (usize, &Put)| {
             let ttl = put
                 .ttl_ns
@@ -219,9 +218,9 @@ impl KeyedClient for EtcdKeyedV2 {
             };
             (index, ask)
         };
-        let requests = to_send(puts, &mut too_long).into_iter().map(request).collect();
+        let (sent, mut found) = to_send(puts);
+        let requests = sent.into_iter().map(request).collect();
         let answers = self.settle(ACTION, self.perform(requests).await)?;
-        let mut found: Vec<(usize, Reason)> = Vec::new();
         for (index, answer) in answers.iter().filter(|(_, answer)| !answer.status.is_success()) {
             let failure = Failure::parse(&answer.body);
             if ![NOT_A_FILE, NOT_A_DIRECTORY].contains(&failure.error_code) {
@@ -229,17 +228,7 @@ impl KeyedClient for EtcdKeyedV2 {
             }
             found.push((*index, Reason::Refused));
         }
-        found.extend(
-            too_long
-                .as_slice()
-                .iter()
-                .map(|refusal| (refusal.index as usize, refusal.reason)),
-        );
-        found.sort_unstable();
-        for (index, reason) in &found {
-            refused.push(*index, *reason);
-        }
-        Ok(PutAck::new(puts.len() - found.len(), found.len(), Durability::Synced))
+        Ok(PutAck::refusing(puts.len(), found, refused, Durability::Synced))
     }
 
     async fn delete(&self, keys: &[Key]) -> Result<usize> {

@@ -11,7 +11,7 @@ use super::super::connection::{CallError, EtcdConnection};
 use super::super::key_space::{after, between};
 use super::super::message::{DeleteRange, MemberList, Operation, Put as EtcdPut, Range, Txn, TxnReply};
 use super::super::options::EtcdOptions;
-use super::batch::{distinct, to_send};
+use super::batch::{Refused, distinct, to_send};
 use super::lease::{LATE_EXPIRY_NS, SharedLeases};
 use super::prefix::Prefix;
 use crate::acks::Acks;
@@ -118,12 +118,7 @@ impl EtcdKeyed {
     ///
     /// # Errors
     /// If the outcome of one is open.
-    fn settle(
-        &self,
-        action: &str,
-        outcomes: Vec<Outcome>,
-        refused: &mut Vec<(usize, Reason)>,
-    ) -> Result<Vec<TxnReply>> {
+    fn settle(&self, action: &str, outcomes: Vec<Outcome>, refused: &mut Refused) -> Result<Vec<TxnReply>> {
         let (mut replies, mut failure) = (Vec::with_capacity(outcomes.len()), None);
         let (count, mut unsent) = (outcomes.len(), 0);
         for (indices, outcome) in outcomes {
@@ -212,8 +207,7 @@ impl KeyedClient for EtcdKeyed {
     async fn put(&self, puts: &[Put], refused: &mut Refusals) -> Result<PutAck> {
         const ACTION: &str = "write keys";
         self.acks.check_open()?;
-        let mut too_long = Refusals::new();
-        let sent = to_send(puts, &mut too_long);
+        let (sent, mut found) = to_send(puts);
         let operations = match self.operations(&sent).await {
             Ok(operations) => operations,
             // A lease may have been granted, but no key was changed.
@@ -224,19 +218,8 @@ impl KeyedClient for EtcdKeyed {
             Err(error) => return Err(self.connection.error_for::<Txn>("get a lease", error)),
         };
         let outcomes = self.perform(requests(operations, self.options.operations)).await;
-        let mut found: Vec<(usize, Reason)> = Vec::new();
         self.settle(ACTION, outcomes, &mut found)?;
-        found.extend(
-            too_long
-                .as_slice()
-                .iter()
-                .map(|refusal| (refusal.index as usize, refusal.reason)),
-        );
-        found.sort_unstable();
-        for (index, reason) in &found {
-            refused.push(*index, *reason);
-        }
-        Ok(PutAck::new(puts.len() - found.len(), found.len(), Durability::Synced))
+        Ok(PutAck::refusing(puts.len(), found, refused, Durability::Synced))
     }
 
     async fn delete(&self, keys: &[Key]) -> Result<usize> {

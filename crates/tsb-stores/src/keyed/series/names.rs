@@ -1,12 +1,11 @@
 //! What a series and a sample stand for: keys by series, values by number.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use tsb_core::{SeriesId, SeriesKey, Timestamp};
 
-use crate::keyed::key::Key;
+use crate::keyed::key::{Key, below};
 use crate::store::Reason;
 
 /// The sample of a deleted key.
@@ -97,16 +96,9 @@ impl Names {
 
     /// The first keys after `after` that are below `prefix`, at most `most`.
     pub(super) fn below(&self, prefix: Option<&Key>, after: Option<&Key>, most: usize) -> Vec<(Key, SeriesId)> {
-        let below = prefix.map(Key::range_below);
-        let start = match (after, &below) {
-            (Some(after), _) => Bound::Excluded(after.as_str()),
-            (None, Some((start, _))) => Bound::Included(start.as_str()),
-            (None, None) => Bound::Unbounded,
-        };
-        let end = below
-            .as_ref()
-            .map_or(Bound::Unbounded, |(_, end)| Bound::Excluded(end.as_str()));
-        let range = self.ids.range::<str, _>((start, end));
-        range.map(|(key, id)| (key.clone(), *id)).take(most).collect()
+        below(&self.ids, prefix, after)
+            .map(|(key, id)| (key.clone(), *id))
+            .take(most)
+            .collect()
     }
 }
