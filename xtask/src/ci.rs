@@ -3,6 +3,7 @@
 //!
 //! A failing step does not stop the others: one run shows everything that is wrong.
 
+mod ahead;
 mod clients;
 mod dependencies;
 mod features;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use self::ahead::BuildAhead;
 use crate::shell::Stopwatch;
 use crate::table::Table;
 
@@ -76,7 +78,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     let chosen = choose(steps::STEPS, &options)?;
     let mut rows = Vec::new();
+    let mut ahead = None;
     for step in &chosen {
+        if step.name == "tests" && chosen.iter().any(|later| later.name == "benches") {
+            ahead = Some(BuildAhead::start()?);
+        }
         println!("\n=== {} ===", step.name);
         let watch = Stopwatch::start();
         let result = (step.run)();
@@ -89,6 +95,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             result,
         });
     }
+    drop(ahead);
     // What failed comes last, and whole: a log is often kept by its end.
     println!("\n{}", summary(&rows));
     let mut failed = Vec::new();

@@ -227,7 +227,7 @@ fn template_of_a_run(trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String, K
 
 /// The program as users run it.
 fn build() -> Result<PathBuf> {
-    run(&mut cargo(&["build", "--release", "--quiet", "--package", "tsb-cli"]))?;
+    run(&mut cargo(&["build", "--release", "--quiet", "--bin", "tsb"]))?;
     Ok(target_folder()?.join("release/tsb"))
 }
 

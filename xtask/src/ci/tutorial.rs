@@ -10,7 +10,7 @@ use crate::shell::{cargo, root, run, target_folder};
 
 /// Runs every `sh` block of docs/tutorial.md in an empty directory, in order.
 pub(super) fn check() -> Result<Outcome> {
-    run(&mut cargo(&["build", "--release", "--package", "tsb-cli"]))?;
+    run(&mut cargo(&["build", "--release", "--bin", "tsb"]))?;
     let text = std::fs::read_to_string(root().join("docs/tutorial.md")).context("cannot read the tutorial")?;
     let blocks = blocks(&text);
     if blocks.len() < 5 {
