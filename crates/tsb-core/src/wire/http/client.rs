@@ -94,10 +94,10 @@ impl Client {
     /// [`Self::body`] on.
     #[must_use]
     pub fn with_gzip(mut self) -> Self {
+        const NAME: &str = "Content-Length: ";
         if self.packing != Packing::None {
             return self;
         }
-        const NAME: &str = "Content-Length: ";
         self.head.truncate(self.head.len() - NAME.len());
         self.head.extend_from_slice(b"Content-Encoding: gzip\r\n");
         self.head.extend_from_slice(NAME.as_bytes());

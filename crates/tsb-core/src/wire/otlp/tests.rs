@@ -92,7 +92,7 @@ fn a_series_is_named_by_resource_scope_metric_and_point() {
     let metrics = field(2, &[&metric(7, &parts), &scope]);
     // The resource stands behind its metrics.
     let heap = decode(&field(1, &[&metrics, &resource]));
-    let name = "m{empty=, half=0.5, job=p, n=7, ok=true, otel.scope.name=lib}";
+    let name = "m{empty=,half=0.5,job=p,n=7,ok=true,otel.scope.name=lib}";
     assert_eq!(heap.named(), [(name.to_owned(), AT as i64, 2.5_f64.to_bits())]);
 }
 

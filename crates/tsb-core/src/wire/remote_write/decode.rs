@@ -1,10 +1,9 @@
 //! Decodes a body to samples.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::name::{NameOf, unescape};
-use super::{MAX_NAME, NAME_LABEL};
+use super::MAX_NAME;
+use super::labels::series_key;
 use crate::series::{SeriesId, SeriesKey};
 use crate::time::{Clock, Timestamp};
 use crate::wire::name_lookup::NameLookup;
@@ -131,27 +130,14 @@ fn key(labels: &[u8]) -> Result<SeriesKey, &'static str> {
         return Err("the labels of a series are longer than 32 KiB");
     }
     let form = |NotProtobuf| "a label is none";
-    let (mut name, mut found) = (None, BTreeMap::new());
+    let mut found = Vec::new();
     let mut pairs = Fields::new(labels);
     while let Some(pair) = pairs.next_bytes(bytes_key(1)).map_err(form)? {
         let (label, value) = read_label(pair).map_err(form)?;
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| "a label is not UTF-8");
-        let (label, value) = (text(label)?, text(value)?);
-        if label.is_empty() || value.is_empty() {
-            return Err("a label or its value is empty");
-        }
-        let is_second = if label == NAME_LABEL {
-            name.replace(unescape(value, NameOf::Metric)).is_some()
-        } else {
-            let label = unescape(label, NameOf::Label).into_owned();
-            found.insert(label, value.to_owned()).is_some()
-        };
-        if is_second {
-            return Err("a label occurs twice");
-        }
+        found.push((text(label)?, text(value)?));
     }
-    let name = name.ok_or("a series has no label __name__")?;
-    Ok(SeriesKey::with_labels(name, found))
+    series_key(found)
 }
 
 fn read_label(pair: &[u8]) -> Result<(&[u8], &[u8]), NotProtobuf> {

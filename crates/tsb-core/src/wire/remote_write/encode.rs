@@ -1,7 +1,7 @@
 //! Encodes samples to a body.
 
-use super::name::{NameOf, escape};
-use super::{MAX_NAME, NAME_LABEL};
+use super::MAX_NAME;
+use super::labels::labels_of;
 use crate::batch::Batch;
 use crate::series::{Catalog, SeriesKey};
 use crate::time::Timestamp;
@@ -95,28 +95,13 @@ impl RemoteWriteEncoder {
     }
 }
 
-/// The labels of a series as on the wire: `TimeSeries.labels`, sorted by name.
+/// The labels of a series as on the wire: `TimeSeries.labels`.
 ///
 /// # Errors
 /// What in the key cannot be carried.
 fn wire_labels(key: &SeriesKey) -> Result<Vec<u8>, &'static str> {
-    if key.name().is_empty() {
-        return Err("its name is empty");
-    }
-    let name = escape(key.name(), NameOf::Metric);
-    let mut labels = vec![(NAME_LABEL.into(), &*name)];
-    for (label, value) in key.labels() {
-        if label.is_empty() || value.is_empty() {
-            return Err("a label or its value is empty");
-        }
-        if label == NAME_LABEL {
-            return Err("the label __name__ is that of the name");
-        }
-        labels.push((escape(label, NameOf::Label), value));
-    }
-    labels.sort_unstable();
     let (mut wire, mut pair) = (Vec::new(), Vec::new());
-    for (label, value) in labels {
+    for (label, value) in labels_of(key)? {
         pair.clear();
         push_bytes(1, label.as_bytes(), &mut pair);
         push_bytes(2, value.as_bytes(), &mut pair);

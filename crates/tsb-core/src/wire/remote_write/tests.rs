@@ -55,7 +55,7 @@ fn the_golden_body_goes_both_ways() {
     let at = 1_404_770_400_123_000_000;
     let expected = [
         ("cpu.usage{host=a}".to_owned(), at, 42.5_f64.to_bits()),
-        ("up{job=node, zone:1=b}".to_owned(), at, 0x7ff0_0000_0000_0002),
+        ("up{job=node,zone:1=b}".to_owned(), at, 0x7ff0_0000_0000_0002),
     ];
     assert_eq!(heap.named(), expected);
     let mut buffer = BatchBuf::new();
