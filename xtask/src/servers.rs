@@ -11,6 +11,7 @@ mod mongod_set;
 mod owner;
 mod ports;
 mod process;
+mod prometheus;
 mod python;
 mod rrdcached;
 mod site;
@@ -54,6 +55,7 @@ const SERVERS: &[&dyn Server] = &[
     &mongod_set::MongodSet,
     &etcd::Etcd::SINGLE,
     &etcd::Etcd::THREE,
+    &prometheus::Prometheus,
 ];
 
 /// Runs the command.

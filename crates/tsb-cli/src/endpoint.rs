@@ -72,6 +72,17 @@ fn has_effect(name: &str, transport: Transport) -> Result<(), String> {
     Err(format!("it does nothing over {}: it needs {needs}", transport.name()))
 }
 
+/// Refuses an option of HTTP that does nothing with a protocol.
+fn suits(name: &str, protocol: Protocol) -> Result<(), String> {
+    match (name, protocol) {
+        ("gzip", Protocol::RemoteWrite) => Err(format!("it does nothing over {protocol}: that needs snappy")),
+        ("db", Protocol::RemoteWrite | Protocol::Otlp) => {
+            Err(format!("it does nothing over {protocol}: it needs influx"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl EndpointOptions {
     /// Sets the given options in `wire`.
     pub fn apply(&self, wire: &mut WirePlan) {
@@ -127,7 +138,10 @@ impl FromStr for Endpoint {
         let mut options = EndpointOptions::default();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').ok_or(OPTIONS)?;
-            let set = options.set(name, value).and_then(|()| has_effect(name, transport));
+            let set = options
+                .set(name, value)
+                .and_then(|()| has_effect(name, transport))
+                .and_then(|()| suits(name, protocol));
             set.map_err(|why| format!("option {name}: {why}"))?;
             options.names.push(name.to_owned());
         }
@@ -262,6 +276,8 @@ mod tests {
             ("influx+udp://h:1?timeout=1s", "a connection"),
             ("influx+udp://h:1?db=x", "http"),
             ("influx+tcp://h:1?gzip=on", "http"),
+            ("remote-write+http://h:1?gzip=on", "that needs snappy"),
+            ("otlp+http://h:1?db=x", "it needs influx"),
         ] {
             let why = text.parse::<Endpoint>().unwrap_err();
             assert!(

@@ -12,6 +12,10 @@ mod collectd;
 mod ingest;
 #[path = "support/program.rs"]
 mod program;
+#[path = "clients/prometheus.rs"]
+mod prometheus;
+#[path = "clients/otlp.rs"]
+mod otlp;
 #[path = "clients/rrdtool.rs"]
 mod rrdtool;
 #[path = "rrdcached/server.rs"]
@@ -66,6 +70,16 @@ fn main() -> std::process::ExitCode {
             "collectd_writes_to_rrdcached",
             "needs collectd",
             collectd::collectd_writes_to_rrdcached,
+        ),
+        (
+            "prometheus_writes_what_it_has_scraped",
+            "needs Prometheus",
+            prometheus::prometheus_writes_what_it_has_scraped,
+        ),
+        (
+            "the_otlp_exporter_of_python_is_understood",
+            "needs OpenTelemetry's exporter for Python",
+            otlp::the_otlp_exporter_of_python_is_understood,
         ),
         (
             RRDTOOLS_TESTS,

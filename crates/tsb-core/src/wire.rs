@@ -13,8 +13,10 @@ pub mod http;
 pub mod influx;
 pub mod kairosdb;
 pub mod number;
+pub mod otlp;
 pub mod pickle;
 pub mod put;
+pub mod remote_write;
 pub mod rrdcached;
 pub mod statsd;
 pub mod tsb;
@@ -27,6 +29,7 @@ mod name_lookup;
 mod name_order;
 mod names;
 mod output_buffer;
+mod protobuf;
 mod protocol;
 mod simd;
 #[cfg(test)]

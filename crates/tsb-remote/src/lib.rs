@@ -9,16 +9,20 @@
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
 //! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "prometheus"))]
 mod acks;
 mod address;
 mod bridge;
 mod client;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "http")]
+pub mod http;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;
+#[cfg(feature = "prometheus")]
+pub mod prometheus;
 #[cfg(any(feature = "mongo", feature = "etcd"))]
 mod series_registry;
 

@@ -270,6 +270,9 @@ pub struct Capabilities {
     /// How long samples are kept, in nanoseconds before the newest sample of the whole store;
     /// `None`: for ever. Older samples may be gone, and may be refused as expired.
     pub retention_ns: Option<i64>,
+    /// How far before the newest sample of the whole store a sample may be that is written, in
+    /// nanoseconds; older ones are refused as late. `None`: as far as any, or it is not known.
+    pub takes_back_ns: Option<i64>,
     /// How long an accepted sample may stay invisible to queries, in milliseconds.
     pub visibility_delay_ms: u64,
 }
@@ -293,6 +296,7 @@ impl Capabilities {
             reaches,
             persistent: false,
             retention_ns: None,
+            takes_back_ns: None,
             visibility_delay_ms: 0,
         }
     }

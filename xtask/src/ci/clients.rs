@@ -10,7 +10,13 @@ use crate::golang::{self, INFLUX_STRESS, TSBS};
 use crate::shell::{cargo, has, run, succeeds};
 
 /// From the Python package index, as they were when the tests were written.
-const PYTHON: &[&str] = &["influxdb==5.3.2", "statsd==4.0.1", "potsdb==1.0.3"];
+const PYTHON: &[&str] = &[
+    "influxdb==5.3.2",
+    "statsd==4.0.1",
+    "potsdb==1.0.3",
+    "opentelemetry-sdk==1.45.2",
+    "opentelemetry-exporter-otlp-proto-http==1.45.2",
+];
 
 /// Every client that can be installed here must be understood; none is skipped silently.
 pub(super) fn check() -> Result<Outcome> {
@@ -39,7 +45,7 @@ pub(super) fn check() -> Result<Outcome> {
 fn install_python() -> Result<()> {
     let venv = golang::folder()?.join("venv");
     let python = venv.join("bin/python");
-    let probe = "import influxdb, statsd, potsdb";
+    let probe = "import influxdb, statsd, potsdb, opentelemetry.exporter.otlp.proto.http.metric_exporter";
     if succeeds(Command::new(&python).args(["-c", probe])) {
         return Ok(());
     }

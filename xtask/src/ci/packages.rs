@@ -87,6 +87,16 @@ const PACKAGES: &[Package] = &[
         needed_by: "servers, which asks etcd whether it answers",
     },
     Package {
+        name: "prometheus",
+        probe: &["prometheus", "--version"],
+        needed_by: "servers and clients, which start Prometheus",
+    },
+    Package {
+        name: "curl",
+        probe: &["curl", "--version"],
+        needed_by: "servers, which asks servers over HTTP whether they answer",
+    },
+    Package {
         name: "strace",
         probe: &["strace", "--version"],
         needed_by: "faults, which records system calls and makes them fail",

@@ -17,10 +17,15 @@ const SERVERS: &[(&str, &str)] = &[
     ("etcd", "TSB_TEST_ETCD"),
     ("etcd-three", "TSB_TEST_ETCD_THREE"),
     ("rrdcached", "TSB_TEST_RRDCACHED"),
+    ("prometheus", "TSB_TEST_PROMETHEUS"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
-const PROGRAMS: &[(&str, &str)] = &[("mongod", "TSB_TEST_MONGOD"), ("etcd", "TSB_TEST_ETCD_PROGRAM")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("mongod", "TSB_TEST_MONGOD"),
+    ("etcd", "TSB_TEST_ETCD_PROGRAM"),
+    ("prometheus", "TSB_TEST_PROMETHEUS_PROGRAM"),
+];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
 /// how many samples a second are sent.
@@ -34,6 +39,8 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("mongod-set", "layout=ticks&drop=1", "1000", "54000"),
     ("etcd", "drop=1", "1000", "10000"),
     ("etcd-three", "drop=1", "1000", "5000"),
+    // Its out-of-order samples cannot be removed, so each time it is another place.
+    ("prometheus", "", "1000", "54000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];

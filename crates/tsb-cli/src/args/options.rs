@@ -155,7 +155,8 @@ pub struct RunOptions {
     ///
     /// `tsb` is binary and costs the least; `graphite` is carbon's plaintext. Others: influx,
     /// opentsdb, kairosdb, pickle, dalmatiner-stream, dalmatiner-batch and, for whole numbers only,
-    /// dalmatiner-july and dalmatiner-august. Over http: influx and kairosdb-json.
+    /// dalmatiner-july and dalmatiner-august. Over http: influx, kairosdb-json,
+    /// remote-write (Prometheus) and otlp.
     #[arg(long, value_name = "NAME")]
     pub protocol: Option<String>,
 

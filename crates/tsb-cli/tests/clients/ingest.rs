@@ -142,6 +142,16 @@ impl Stored {
         }
     }
 
+    /// Whether the series of `expected` have its samples, among others.
+    pub(crate) fn assert_has_among_others(&self, expected: &[Sample]) {
+        let names: Vec<&str> = expected.iter().map(|(name, ..)| name.as_str()).collect();
+        let found = self.samples(&names);
+        for (name, at, value) in expected {
+            let is_there = found.get(name).is_some_and(|rows| rows.contains(&(*at, *value)));
+            assert!(is_there, "{name} at {at}: {value} is not in {:?}", found.get(name));
+        }
+    }
+
     /// Whether each series has one sample, with this value.
     pub(crate) fn assert_values(&self, expected: &[(String, f64)]) {
         let names: Vec<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();

@@ -18,6 +18,8 @@ mod influx;
 mod kairosdb;
 #[path = "targets/pickle.rs"]
 mod pickle;
+#[path = "targets/protobuf.rs"]
+mod protobuf;
 #[path = "targets/put.rs"]
 mod put;
 #[path = "targets/rrdcached.rs"]
@@ -77,6 +79,14 @@ pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "pickle",
         check: pickle::check,
+    },
+    Target {
+        name: "remote-write",
+        check: protobuf::remote_write,
+    },
+    Target {
+        name: "otlp",
+        check: protobuf::otlp,
     },
     Target {
         name: "rrdcached",

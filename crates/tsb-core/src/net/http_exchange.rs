@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::emit::Outcome;
 use crate::time::Clock;
 use crate::wire::Encoder;
-use crate::wire::http::{Answer, BadAnswer, Client, Gzip, WriteOutcome};
+use crate::wire::http::{Answer, BadAnswer, BodyPacker, Client, WriteOutcome};
 
 /// Maximum number of interim answers, such as `100 Continue`, before the answer to a request.
 const MAX_INTERIM: usize = 16;
@@ -118,19 +118,18 @@ pub(super) fn outcome(client: &Client, answer: &Answer, samples: u64, left_out: 
     (done, outcome == WriteOutcome::Taken { refused: 0 })
 }
 
-/// Encodes samples into a request, and compresses its body if the client asks for it.
+/// Encodes samples into a request, and compresses its body as the client asks for it.
 #[derive(Debug)]
 pub(super) struct RequestEncoder {
     encoder: Box<dyn Encoder>,
-    /// Compresses bodies; `None` sends them uncompressed.
-    gzip: Option<Gzip>,
+    packer: BodyPacker,
 }
 
 impl RequestEncoder {
     pub(super) fn new(client: &Client, encoder: Box<dyn Encoder>) -> Self {
         Self {
             encoder,
-            gzip: client.is_gzip().then(Gzip::default),
+            packer: client.packing().into(),
         }
     }
 
@@ -147,9 +146,7 @@ impl RequestEncoder {
             out.clear();
             return left_out;
         }
-        if let Some(gzip) = &mut self.gzip {
-            gzip.pack(out, body);
-        }
+        self.packer.pack(out, body);
         client.end(out);
         left_out
     }

@@ -12,8 +12,10 @@ use crate::wire::graphite::{GraphiteDecoder, GraphiteEncoder};
 use crate::wire::http::{self, Databases};
 use crate::wire::influx::{InfluxDecoder, InfluxEncoder};
 use crate::wire::kairosdb::{KairosdbJsonDecoder, KairosdbJsonEncoder};
+use crate::wire::otlp::{OtlpDecoder, OtlpEncoder};
 use crate::wire::pickle::{PickleDecoder, PickleEncoder};
 use crate::wire::put::{Dialect, PutDecoder, PutEncoder};
+use crate::wire::remote_write::{RemoteWriteDecoder, RemoteWriteEncoder};
 use crate::wire::statsd::{StatsdDecoder, StatsdEncoder};
 use crate::wire::tsb::{TsbDatagramDecoder, TsbDecoder, TsbEncoder, TsbPacker};
 use crate::wire::{Decoder, Encoder, Packer, Room};
@@ -34,7 +36,9 @@ impl Protocol {
             Self::Kairosdb => Box::new(PutEncoder::new(Dialect::Kairosdb, catalog)?),
             Self::KairosdbJson => Box::new(KairosdbJsonEncoder::new(catalog)?),
             Self::Opentsdb => Box::new(PutEncoder::new(Dialect::Opentsdb, catalog)?),
+            Self::Otlp => Box::new(OtlpEncoder::new(catalog)?),
             Self::Pickle => Box::new(PickleEncoder::new(catalog)?),
+            Self::RemoteWrite => Box::new(RemoteWriteEncoder::new(catalog)?),
             Self::Statsd => Box::new(StatsdEncoder::new(catalog)?),
             Self::Tsb => Box::new(TsbEncoder::new(catalog)?),
         })
@@ -58,7 +62,9 @@ impl Protocol {
             Self::Kairosdb => Box::new(PutDecoder::new(Dialect::Kairosdb, &clock).within(room)),
             Self::KairosdbJson => Box::new(KairosdbJsonDecoder::new(&clock).within(room)),
             Self::Opentsdb => Box::new(PutDecoder::new(Dialect::Opentsdb, &clock).within(room)),
+            Self::Otlp => Box::new(OtlpDecoder::new(&clock).within(room)),
             Self::Pickle => Box::new(PickleDecoder::new(clock).within(room)),
+            Self::RemoteWrite => Box::new(RemoteWriteDecoder::new(&clock).within(room)),
             Self::Statsd => Box::new(StatsdDecoder::new(clock).within(room)),
             Self::Tsb => Box::new(TsbDecoder::new().within(room)),
         }

@@ -1,10 +1,11 @@
 //! HTTP/1.1 for the protocols that are request bodies: decodes requests to samples, and writes
 //! answers.
 //!
-//! It answers like InfluxDB 1.8 and KairosDB 0.9.3, as specified in docs/formats/http.md. An
+//! It answers like InfluxDB 1.8, KairosDB 0.9.3 and receivers of remote write and OTLP, as specified in docs/formats/http.md. An
 //! [`HttpDecoder`] takes the bytes of a connection, request by request, and its
 //! [`crate::wire::Decoder::answer`] writes the responses. A [`Client`] makes requests and parses
-//! responses. Only framing is done here: heads are parsed by httparse, gzip by flate2.
+//! responses. Only framing is done here: heads are parsed by httparse, gzip by
+//! flate2, snappy by snap.
 //!
 //! It listens on no socket, and supports neither TLS nor authentication.
 
@@ -16,13 +17,17 @@ mod gzip;
 mod head;
 mod influx;
 mod kairosdb;
+mod otlp;
 mod outcome;
+mod packing;
 mod query;
+mod remote_write;
 
 pub use client::{Answer, BadAnswer, Client, WriteOutcome};
 pub use decode::HttpDecoder;
 pub use gzip::Gzip;
 pub use influx::Databases;
+pub use packing::{BodyPacker, Packing, Snappy};
 
 use std::sync::Arc;
 
@@ -47,6 +52,8 @@ pub(crate) fn decoder(
 ) -> Option<Box<dyn Decoder>> {
     let service: Box<dyn decode::Service> = match protocol {
         Protocol::Influx => Box::new(influx::InfluxService::new(clock, room, databases)),
+        Protocol::Otlp => Box::new(otlp::OtlpService::new(&clock, room)),
+        Protocol::RemoteWrite => Box::new(remote_write::RemoteWriteService::new(&clock, room)),
         Protocol::KairosdbJson => Box::new(kairosdb::KairosdbService::new(&clock, room)),
         _ => return None,
     };

@@ -33,8 +33,12 @@ pub enum Protocol {
     KairosdbJson,
     /// The telnet protocol of OpenTSDB: docs/formats/put.md.
     Opentsdb,
+    /// The body of OTLP's export of metrics: docs/formats/otlp.md.
+    Otlp,
     /// Graphite's pickle protocol: docs/formats/graphite.md.
     Pickle,
+    /// The body of Prometheus remote write 1.0: docs/formats/remote-write.md.
+    RemoteWrite,
     /// StatsD: docs/formats/statsd.md.
     Statsd,
     /// tsb's own binary protocol: docs/formats/tsb-wire.md.
@@ -71,7 +75,7 @@ pub struct ProtocolCapabilities {
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::DalmatinerJuly,
         Self::DalmatinerAugust,
         Self::DalmatinerStream,
@@ -81,7 +85,9 @@ impl Protocol {
         Self::Kairosdb,
         Self::KairosdbJson,
         Self::Opentsdb,
+        Self::Otlp,
         Self::Pickle,
+        Self::RemoteWrite,
         Self::Statsd,
         Self::Tsb,
     ];
@@ -98,7 +104,9 @@ impl Protocol {
             Self::Kairosdb => "kairosdb",
             Self::KairosdbJson => "kairosdb-json",
             Self::Opentsdb => "opentsdb",
+            Self::Otlp => "otlp",
             Self::Pickle => "pickle",
+            Self::RemoteWrite => "remote-write",
             Self::Statsd => "statsd",
             Self::Tsb => "tsb",
         }
@@ -169,6 +177,18 @@ impl Protocol {
                 datagrams: false,
                 http: false,
                 names: "as graphite",
+            },
+            Self::Otlp | Self::RemoteWrite => ProtocolCapabilities {
+                resolution_ns: if matches!(self, Self::Otlp) { 1 } else { MILLI_NS },
+                timestamps: true,
+                special_values: true,
+                sequenced: false,
+                acknowledges: false,
+                integers_only: false,
+                streams: false,
+                datagrams: false,
+                http: true,
+                names: "any UTF-8 up to 32 KiB with its labels; names not empty, in remote-write nor values",
             },
             Self::Statsd => ProtocolCapabilities {
                 resolution_ns: 10 * SECOND_NS,

@@ -100,6 +100,13 @@ pub(crate) fn feed(
     Ok(())
 }
 
+/// The bytes of hexadecimal digits.
+pub(crate) fn hex(digits: &str) -> Vec<u8> {
+    let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
+    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
 /// A clock at 1,000.5 s after the epoch.
 pub(crate) fn clock() -> Arc<dyn Clock> {
     let clock = ManualClock::new();

@@ -307,6 +307,7 @@ fn prepare<'a>(
     let capabilities = store.capabilities();
     let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
     fit::check(&context.workload, &capabilities, &store.to_string())?;
+    fit::check_history(plan.preload_ns, &capabilities, &store.to_string())?;
     queries::check_fit(
         plan,
         &context.workload,

@@ -37,3 +37,37 @@ pub(super) fn check(workload: &Workload, capabilities: &Capabilities, store: &st
             slowest_ns.div_ceil(1_000_000_000).saturating_mul(2)
         )))
 }
+
+/// Refuses a history that begins before what a store takes: it would refuse the beginning of it.
+pub(super) fn check_history(preload_ns: Option<u64>, capabilities: &Capabilities, store: &str) -> Result<(), Error> {
+    let Some((length_ns, back_ns)) = preload_ns.zip(capabilities.takes_back_ns) else {
+        return Ok(());
+    };
+    if length_ns <= back_ns as u64 {
+        return Ok(());
+    }
+    Err(Error::plan(format!("cannot write a history into {store}"))
+        .because_of(format!(
+            "--preload is {}, and it takes no sample more than {} before the newest one that it has",
+            units::nanos(length_ns),
+            units::nanos(back_ns as u64),
+        ))
+        .hint("leave out --preload, or configure the server with a longer out_of_order_time_window"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsb_core::Durability;
+
+    #[test]
+    fn a_history_beyond_what_a_store_takes_is_refused() {
+        let mut capabilities = Capabilities::new(Durability::Buffered, Durability::Buffered);
+        let check = |preload_ns, capabilities: &Capabilities| check_history(preload_ns, capabilities, "x");
+        assert!(check(Some(u64::MAX), &capabilities).is_ok());
+        capabilities.takes_back_ns = Some(3_600_000_000_000);
+        assert!(check(None, &capabilities).is_ok() && check(Some(3_600_000_000_000), &capabilities).is_ok());
+        let refused = format!("{:?}", check(Some(3_600_000_000_001), &capabilities).unwrap_err());
+        assert!(refused.contains("out_of_order_time_window"), "{refused}");
+    }
+}

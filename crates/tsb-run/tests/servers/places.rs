@@ -24,6 +24,10 @@ pub(crate) const ETCD: ServerKind = ServerKind {
     feature: "etcd",
     is_built: cfg!(feature = "etcd"),
 };
+pub(crate) const PROMETHEUS: ServerKind = ServerKind {
+    feature: "prometheus",
+    is_built: cfg!(feature = "prometheus"),
+};
 
 impl ServerKind {
     /// Why a test cannot run that needs what a variable names.
@@ -103,7 +107,7 @@ impl Fixture for Server {
     }
 }
 
-/// Every layout of MongoDB, and etcd alone and as a cluster.
+/// Every layout of MongoDB, etcd alone and as a cluster, and Prometheus.
 pub(crate) fn servers() -> Vec<Server> {
     let (single, set) = ("TSB_TEST_MONGO", "TSB_TEST_MONGO_SET");
     let kinds = [
@@ -118,6 +122,7 @@ pub(crate) fn servers() -> Vec<Server> {
         // Few operations, so that batches are cut.
         ("etcd-cut", ETCD, "TSB_TEST_ETCD", "operations=7&parallel=3"),
         ("etcd-three", ETCD, "TSB_TEST_ETCD_THREE", ""),
+        ("prometheus", PROMETHEUS, "TSB_TEST_PROMETHEUS", ""),
     ];
     let servers = kinds.map(|(name, kind, variable, options)| Server {
         name,

@@ -10,7 +10,12 @@ use super::codec::{Found, Heap, clock};
 /// held for a connection outlives it.
 pub(super) fn check(bytes: &[u8]) {
     let is_gzip = bytes.windows(4).any(|word| word.eq_ignore_ascii_case(b"gzip"));
-    for protocol in [Protocol::Influx, Protocol::KairosdbJson] {
+    for protocol in [
+        Protocol::Influx,
+        Protocol::KairosdbJson,
+        Protocol::Otlp,
+        Protocol::RemoteWrite,
+    ] {
         let room = Room::default();
         let all = room.held.left();
         let whole = talk(protocol, bytes, bytes.len().max(1), &room);

@@ -35,7 +35,12 @@ fn send(target: &mut HttpTarget, second: i64, values: &[f64]) -> Outcome {
 
 #[test]
 fn every_request_is_confirmed_and_every_sample_arrives() {
-    let protocols = [Protocol::Influx, Protocol::KairosdbJson];
+    let protocols = [
+        Protocol::Influx,
+        Protocol::KairosdbJson,
+        Protocol::Otlp,
+        Protocol::RemoteWrite,
+    ];
     let ways = protocols
         .iter()
         .flat_map(|protocol| [(*protocol, false), (*protocol, true)]);

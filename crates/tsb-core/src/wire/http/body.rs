@@ -5,6 +5,7 @@ use std::io::Write;
 use flate2::write::MultiGzDecoder;
 
 use super::MAX_BODY;
+use super::packing::Packing;
 
 /// Compressed bytes that are inflated at a time: they expand to a megabyte at most.
 const STEP: usize = 1 << 10;
@@ -15,6 +16,8 @@ pub(super) struct Content {
     /// Bytes that may end in an incomplete record.
     bytes: Vec<u8>,
     inflater: Option<MultiGzDecoder<Vec<u8>>>,
+    /// Whether it is a snappy block, which is inflated at its end.
+    is_snappy: bool,
     /// Total length of the content so far.
     pub(super) length: u64,
 }
@@ -26,20 +29,23 @@ pub(super) enum BadContent {
     TooLong,
     /// It is not gzip.
     NotGzip,
+    /// It is no snappy block.
+    NotSnappy,
 }
 
 impl Content {
-    pub(super) fn new(is_gzip: bool) -> Self {
+    pub(super) fn new(packing: Packing) -> Self {
         Self {
             bytes: Vec::new(),
-            inflater: is_gzip.then(|| MultiGzDecoder::new(Vec::new())),
+            inflater: (packing == Packing::Gzip).then(|| MultiGzDecoder::new(Vec::new())),
+            is_snappy: packing == Packing::Snappy,
             length: 0,
         }
     }
 
     /// Whether the bytes of the body can be decoded directly: not compressed, and none buffered.
     pub(super) fn is_direct(&self) -> bool {
-        self.inflater.is_none() && self.bytes.is_empty()
+        self.inflater.is_none() && !self.is_snappy && self.bytes.is_empty()
     }
 
     /// Records that `bytes` bytes were decoded directly.
@@ -66,7 +72,25 @@ impl Content {
             inflater.try_finish().map_err(|_| BadContent::NotGzip)?;
             self.collect()?;
         }
+        if std::mem::take(&mut self.is_snappy) {
+            self.bytes = snap::raw::Decoder::new()
+                .decompress_vec(&self.bytes)
+                .map_err(|_| BadContent::NotSnappy)?;
+            self.length = self.bytes.len() as u64;
+        }
         Ok(())
+    }
+
+    /// The length that a snappy block states, to which it will be inflated; 0 for other content.
+    pub(super) fn stated(&self) -> Result<usize, BadContent> {
+        if !self.is_snappy {
+            return Ok(0);
+        }
+        let length = snap::raw::decompress_len(&self.bytes).map_err(|_| BadContent::NotSnappy)?;
+        if length as u64 > MAX_BODY {
+            return Err(BadContent::TooLong);
+        }
+        Ok(length)
     }
 
     fn collect(&mut self) -> Result<(), BadContent> {

@@ -6,9 +6,11 @@ use httparse::Status;
 
 use super::chunks::{BodyPart, Chunks};
 use super::head::Framing;
+use super::packing::Packing;
 use super::query::encoded;
 use super::{MAX_HEAD, MAX_HEADERS};
 use crate::wire::Protocol;
+use crate::wire::otlp::Partial;
 
 /// Maximum length of an answer's body, in bytes; a longer one is an error.
 const MAX_ANSWER: usize = 1 << 20;
@@ -24,7 +26,7 @@ pub struct Client {
     database: String,
     /// The bytes before the length of the body.
     head: Vec<u8>,
-    is_gzip: bool,
+    packing: Packing,
 }
 
 /// A complete answer.
@@ -58,6 +60,10 @@ pub enum WriteOutcome {
 #[error("{0}")]
 pub struct BadAnswer(pub &'static str);
 
+/// The fields that remote write asks for.
+const REMOTE_WRITE: &str =
+    "Content-Encoding: snappy\r\nX-Prometheus-Remote-Write-Version: 0.1.0\r\nUser-Agent: tsb\r\n";
+
 impl Client {
     /// A client of `host`, which is sent as the Host header. InfluxDB's requests write into
     /// `database`. `None` if the protocol is not a request body.
@@ -65,33 +71,43 @@ impl Client {
         let (target, kind) = match protocol {
             Protocol::Influx => (format!("/write?db={}", encoded(database)), "text/plain; charset=utf-8"),
             Protocol::KairosdbJson => ("/api/v1/datapoints".to_owned(), "application/json"),
+            Protocol::Otlp => ("/v1/metrics".to_owned(), "application/x-protobuf"),
+            Protocol::RemoteWrite => ("/api/v1/write".to_owned(), "application/x-protobuf"),
             _ => return None,
         };
-        let head = format!("POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: ");
+        let (more, packing) = match protocol {
+            Protocol::RemoteWrite => (REMOTE_WRITE, Packing::Snappy),
+            _ => ("", Packing::None),
+        };
+        let head = format!("POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\n{more}Content-Length: ");
         Some(Self {
             protocol,
             host: host.to_owned(),
             database: database.to_owned(),
             head: head.into_bytes(),
-            is_gzip: false,
+            packing,
         })
     }
 
-    /// Declares in each request that its body is compressed. The caller must compress it with
-    /// [`super::Gzip`], from [`Self::body`] on.
+    /// Declares in each request that its body is compressed with gzip, unless its protocol asks
+    /// for another form. The caller must compress it with [`super::BodyPacker`], from
+    /// [`Self::body`] on.
     #[must_use]
     pub fn with_gzip(mut self) -> Self {
         const NAME: &str = "Content-Length: ";
+        if self.packing != Packing::None {
+            return self;
+        }
         self.head.truncate(self.head.len() - NAME.len());
         self.head.extend_from_slice(b"Content-Encoding: gzip\r\n");
         self.head.extend_from_slice(NAME.as_bytes());
-        self.is_gzip = true;
+        self.packing = Packing::Gzip;
         self
     }
 
-    /// Whether bodies must be compressed.
-    pub fn is_gzip(&self) -> bool {
-        self.is_gzip
+    /// How the caller must compress bodies.
+    pub fn packing(&self) -> Packing {
+        self.packing
     }
 
     /// Offset of the body in a request.
@@ -139,9 +155,15 @@ impl Client {
     /// The outcome of the request's samples, by its answer.
     pub fn outcome(&self, answer: &Answer) -> WriteOutcome {
         match answer.status {
+            200..=299 if self.protocol == Protocol::Otlp => match Partial::read(&answer.body) {
+                Some(partial) => WriteOutcome::Taken {
+                    refused: partial.rejected,
+                },
+                None => WriteOutcome::Unknown,
+            },
             200..=299 => WriteOutcome::Taken { refused: 0 },
             400 if self.protocol == Protocol::Influx => partial(&answer.body),
-            // Metrics before the invalid one are stored.
+            // What was valid is stored, or none of it, as the server likes.
             400 => WriteOutcome::Unknown,
             300..=499 => WriteOutcome::Refused,
             _ => WriteOutcome::Unknown,

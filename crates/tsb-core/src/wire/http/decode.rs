@@ -6,6 +6,7 @@ use super::body::{BadContent, Content};
 use super::chunks::{BadBody, BodyPart, Chunks};
 use super::head::{BadHead, Head};
 use super::outcome::{CountingSink, RequestOutcome, Response};
+use super::packing::Packing;
 use super::query::Parameters;
 use crate::wire::{Budget, Decoder, Fatal, Malformed, Next, Peer, Sequence, Sink};
 
@@ -91,6 +92,9 @@ const fn refusal(status: u16, what: &'static str) -> Refusal {
     }
 }
 
+/// There is no memory for a body that must be held.
+const BUSY: Refusal = refusal(503, "too many bodies at once");
+
 impl From<BadHead> for Refusal {
     fn from(bad: BadHead) -> Self {
         refusal(bad.status, bad.what)
@@ -111,6 +115,7 @@ impl From<BadContent> for Refusal {
         match bad {
             BadContent::TooLong => refusal(413, "Request Entity Too Large"),
             BadContent::NotGzip => refusal(400, "a compressed body is not gzip"),
+            BadContent::NotSnappy => refusal(400, "a compressed body is no snappy block"),
         }
     }
 }
@@ -144,17 +149,22 @@ impl HttpDecoder {
             Ok(task) => (task, None),
             Err(answer) => (Task::Ask, Some(answer)),
         };
+        // Its records could not be decoded as they arrive.
+        if task == Task::Records && head.packing == Packing::Snappy {
+            return Err(refusal(415, "the encoding of a body is not gzip"));
+        }
+        let packing = if task == Task::Ask { Packing::None } else { head.packing };
         // A client that waits for consent is not asked for a body that would be refused.
         self.consents = head.awaits_consent && answer.is_none();
         self.is_deaf = head.awaits_consent && answer.is_some();
         self.request = Some(Request {
             task,
+            is_form: head.is_form(),
             parameters: head.parameters,
-            is_form: head.is_form,
             keeps_alive: head.keeps_alive && !self.is_deaf,
             chunks,
             // Queries are small, and some clients declare all their requests as compressed.
-            content: Content::new(head.is_gzip && task != Task::Ask),
+            content: Content::new(packing),
             held: 0,
             outcome: RequestOutcome::default(),
             is_over: self.is_deaf,
@@ -184,7 +194,7 @@ impl HttpDecoder {
                     }
                 }
                 BodyPart::Over => {
-                    request.finish(&mut *self.service, sink)?;
+                    request.finish(&mut *self.service, &self.budget, sink)?;
                     request.is_over = true;
                 }
             }
@@ -215,7 +225,7 @@ impl Request {
             is_form: false,
             keeps_alive: false,
             chunks: Chunks::none(),
-            content: Content::new(false),
+            content: Content::new(Packing::None),
             held: 0,
             outcome: RequestOutcome::default(),
             answer: Some(answer),
@@ -275,17 +285,22 @@ impl Request {
             return Err(refusal(413, "Request Entity Too Large"));
         }
         if !budget.take(more) {
-            return Err(refusal(503, "too many bodies at once"));
+            return Err(BUSY);
         }
         self.held += more;
         Ok(())
     }
 
     /// Handles the end of the body.
-    fn finish(&mut self, service: &mut dyn Service, sink: &mut dyn Sink) -> Result<(), Refusal> {
+    fn finish(&mut self, service: &mut dyn Service, budget: &Budget, sink: &mut dyn Sink) -> Result<(), Refusal> {
         if self.answer.is_some() {
             return Ok(());
         }
+        let stated = self.content.stated()?;
+        if !budget.take(stated) {
+            return Err(BUSY);
+        }
+        self.held += stated;
         self.content.finish()?;
         self.outcome.bytes = self.content.length;
         match self.task {

@@ -2,6 +2,7 @@
 
 use httparse::{Header, Status};
 
+use super::packing::Packing;
 use super::query::Parameters;
 use super::{MAX_HEAD, MAX_HEADERS};
 
@@ -21,10 +22,10 @@ pub(super) struct Head {
     pub(super) path: String,
     pub(super) parameters: Parameters,
     pub(super) framing: Framing,
-    /// Whether the body is compressed.
-    pub(super) is_gzip: bool,
-    /// Whether the body is a form.
-    pub(super) is_form: bool,
+    /// How the body is compressed.
+    pub(super) packing: Packing,
+    /// The type of the body, in small letters; empty if it is not given.
+    pub(super) content_type: String,
     /// Whether the connection may be used for another request.
     pub(super) keeps_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
@@ -66,8 +67,8 @@ impl Head {
             path: path.to_owned(),
             parameters: Parameters::read(query),
             framing: framing(request.headers)?,
-            is_gzip: false,
-            is_form: false,
+            packing: Packing::None,
+            content_type: String::new(),
             keeps_alive: request.version == Some(1),
             awaits_consent: false,
         };
@@ -77,23 +78,31 @@ impl Head {
         Ok(head)
     }
 
+    /// Whether the body is a form.
+    pub(super) fn is_form(&self) -> bool {
+        self.content_type.starts_with("application/x-www-form-urlencoded")
+    }
+
     fn field(&mut self, header: &Header<'_>) -> Result<(), BadHead> {
         let value = header.value.trim_ascii();
         if header.name.eq_ignore_ascii_case("content-encoding") {
-            let is_plain = value.is_empty() || value.eq_ignore_ascii_case(b"identity");
-            self.is_gzip = value.eq_ignore_ascii_case(b"gzip");
-            if !self.is_gzip && !is_plain {
-                return Err(BadHead {
-                    status: 415,
-                    what: "the encoding of a body is not gzip",
-                });
-            }
+            self.packing = match value.to_ascii_lowercase().as_slice() {
+                b"gzip" => Packing::Gzip,
+                b"snappy" => Packing::Snappy,
+                b"" | b"identity" => Packing::None,
+                _ => {
+                    return Err(BadHead {
+                        status: 415,
+                        what: "the encoding of a body is neither gzip nor snappy",
+                    });
+                }
+            };
         } else if header.name.eq_ignore_ascii_case("content-type") {
-            // KairosDB's sign of a compressed body.
-            self.is_gzip |= value.eq_ignore_ascii_case(b"application/gzip");
-            self.is_form = value
-                .to_ascii_lowercase()
-                .starts_with(b"application/x-www-form-urlencoded");
+            self.content_type = String::from_utf8_lossy(value).to_ascii_lowercase();
+            if self.content_type == "application/gzip" {
+                // KairosDB's sign of a compressed body.
+                self.packing = Packing::Gzip;
+            }
         } else if header.name.eq_ignore_ascii_case("connection") {
             let mut words = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             if words.clone().any(|word| word.eq_ignore_ascii_case(b"close")) {

@@ -102,16 +102,26 @@ pub(super) struct Response {
     pub(super) status: u16,
     /// Additional header lines, each with its line end.
     pub(super) fields: String,
-    /// JSON, or empty.
-    pub(super) body: String,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
 }
 
 impl Response {
-    pub(super) fn new(status: u16, body: impl Into<String>) -> Self {
+    /// A response with a body of JSON, or none.
+    pub(super) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
             fields: String::new(),
+            content_type: "application/json",
             body: body.into(),
+        }
+    }
+
+    /// A response with a body of text.
+    pub(super) fn text(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            content_type: "text/plain; charset=utf-8",
+            ..Self::new(status, body)
         }
     }
 
@@ -120,7 +130,7 @@ impl Response {
         let mut head = format!("HTTP/1.1 {} {}\r\n{}", self.status, phrase(self.status), self.fields);
         if self.status != 204 {
             if !self.body.is_empty() {
-                head.push_str("Content-Type: application/json\r\n");
+                let _ = write!(head, "Content-Type: {}\r\n", self.content_type);
             }
             let _ = write!(head, "Content-Length: {}\r\n", self.body.len());
         }
@@ -130,7 +140,7 @@ impl Response {
             "Connection: close\r\n\r\n"
         });
         out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(self.body.as_bytes());
+        out.extend_from_slice(&self.body);
     }
 }
 

@@ -314,6 +314,127 @@ fn kairosdb_answers_as_the_server_does() {
     assert_eq!(ask(Protocol::KairosdbJson, b"GET / HTTP/1.1\r\n\r\n").0, 404);
 }
 
+/// A remote write of `samples` samples of the series `m`, and its snappy block.
+fn write_request(samples: usize) -> (Vec<u8>, Vec<u8>) {
+    let catalog: crate::series::Catalog = [crate::series::SeriesKey::new("m")].into_iter().collect();
+    let mut body = Vec::new();
+    let mut encoder = Protocol::RemoteWrite.encoder(&catalog).unwrap();
+    for second in 0..samples {
+        let at = Timestamp::from_secs(second as i64);
+        encoder.encode(
+            &crate::batch::Batch::tick(crate::series::SeriesId(0), at, &[1.0]),
+            &mut body,
+        );
+    }
+    let mut packed = body.clone();
+    BodyPacker::from(Packing::Snappy).pack(&mut packed, 0);
+    (body, packed)
+}
+
+#[test]
+fn remote_write_answers_as_its_specification_asks() {
+    const SNAPPY: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
+    let (plain, packed) = write_request(3);
+    let write = |more: &str, body: &[u8]| ask(Protocol::RemoteWrite, &post("/api/v1/write", more, body));
+    let check = |(status, text, heap): (u16, String, Heap), wanted: u16, samples: usize, said: &str| {
+        assert_eq!((status, heap.samples.len()), (wanted, samples), "{text}");
+        assert!(text.contains(said), "{text}");
+    };
+    check(write(SNAPPY, &packed), 204, 3, "");
+    check(write("", &plain), 204, 3, "");
+    check(write("Content-Encoding: gzip\r\n", &gzip(&plain)), 204, 3, "");
+    check(
+        ask(Protocol::RemoteWrite, &post("/api/v1/push", SNAPPY, &packed)),
+        204,
+        3,
+        "",
+    );
+    check(
+        ask(Protocol::RemoteWrite, &post("/", SNAPPY, &packed)),
+        404,
+        0,
+        "/api/v1/write",
+    );
+    check(
+        ask(Protocol::RemoteWrite, b"GET /api/v1/write HTTP/1.1\r\n\r\n"),
+        405,
+        0,
+        "",
+    );
+    let second = "Content-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request\r\n";
+    check(write(second, &packed), 415, 0, "send 1.0");
+    check(write(SNAPPY, &packed[..packed.len() - 1]), 400, 0, "no snappy block");
+    check(write(SNAPPY, b""), 400, 0, "no snappy block");
+    let bad = [plain.as_slice(), b"\x0a\xff"].concat();
+    check(
+        write("", &bad),
+        400,
+        3,
+        "1 invalid: a body is not a WriteRequest in protobuf",
+    );
+    let influx = post("/write?db=d", "Content-Encoding: snappy\r\n", LINE);
+    check(ask(Protocol::Influx, &influx), 415, 0, "");
+}
+
+#[test]
+fn otlp_answers_with_what_was_rejected() {
+    const KIND: &str = "Content-Type: application/x-protobuf\r\n";
+    let catalog: crate::series::Catalog = [crate::series::SeriesKey::new("m")].into_iter().collect();
+    let mut body = Vec::new();
+    let batch = crate::batch::Batch::tick(crate::series::SeriesId(0), Timestamp(7), &[1.0]);
+    Protocol::Otlp.encoder(&catalog).unwrap().encode(&batch, &mut body);
+    let client = Client::new(Protocol::Otlp, "h", "").unwrap();
+    let check = |request: &[u8], status: u16, samples: usize, verdict: WriteOutcome| {
+        let (was, body, heap) = ask(Protocol::Otlp, request);
+        let answer = Answer {
+            status: was,
+            body: body.into_bytes(),
+            keeps_alive: true,
+        };
+        let shown = request.escape_ascii();
+        assert_eq!((was, heap.samples.len()), (status, samples), "{shown}");
+        assert_eq!(client.outcome(&answer), verdict, "{shown}");
+    };
+    let taken = |refused| WriteOutcome::Taken { refused };
+    check(&post("/v1/metrics", KIND, &body), 200, 1, taken(0));
+    let zipped = format!("{KIND}Content-Encoding: gzip\r\n");
+    check(&post("/v1/metrics", &zipped, &gzip(&body)), 200, 1, taken(0));
+    let histogram = b"\x0a\x0b\x12\x09\x12\x07\x0a\x01h\x4a\x02\x0a\x00";
+    let both = [body.as_slice(), histogram].concat();
+    check(&post("/v1/metrics", KIND, &both), 200, 1, taken(1));
+    check(&post("/v1/metrics", KIND, &body[..9]), 400, 0, WriteOutcome::Unknown);
+    let json = "Content-Type: application/json\r\n";
+    check(&post("/v1/metrics", json, b"{}"), 415, 0, WriteOutcome::Refused);
+    check(&post("/v1/traces", KIND, &body), 404, 0, WriteOutcome::Refused);
+    check(b"GET /v1/metrics HTTP/1.1\r\n\r\n", 405, 0, WriteOutcome::Refused);
+}
+
+/// Five bytes state a gigabyte: it is refused before anything is inflated.
+#[test]
+fn a_snappy_block_is_refused_by_the_length_that_it_states() {
+    let bomb = |length: u64| {
+        let mut body = Vec::new();
+        crate::wire::protobuf::push_varint(length, &mut body);
+        body.extend_from_slice(&[0xfe, 1, 0]);
+        post("/api/v1/write", "Content-Encoding: snappy\r\n", &body)
+    };
+    assert_eq!(ask(Protocol::RemoteWrite, &bomb(1 << 30)).0, 413);
+    assert_eq!(ask(Protocol::RemoteWrite, &bomb(MAX_BODY + 1)).0, 413);
+    assert_eq!(ask(Protocol::RemoteWrite, &bomb(MAX_BODY)).0, 400);
+    // What all connections hold together is bounded, too.
+    let room = Room {
+        held: crate::wire::Budget::new(1 << 20),
+        ..Room::default()
+    };
+    let clock = Arc::new(ManualClock::new());
+    let databases = Databases::default();
+    let mut decoder = super::decoder(Protocol::RemoteWrite, clock, &room, &databases).unwrap();
+    let (answers, _) = talk(&mut *decoder, &bomb(2 << 20), 7, &mut Heap::default());
+    assert!(answers.starts_with("HTTP/1.1 503"), "{answers}");
+    drop(decoder);
+    assert_eq!(room.held.left(), 1 << 20);
+}
+
 #[test]
 fn a_server_understands_every_command_of_the_client() {
     for is_gzip in [false, true] {
@@ -329,9 +450,7 @@ fn understood(client: &Client) {
     client.begin(&mut request);
     assert_eq!(request.len(), client.body());
     request.extend_from_slice(b"cpu value=1 5\n");
-    if client.is_gzip() {
-        Gzip::default().pack(&mut request, client.body());
-    }
+    BodyPacker::from(client.packing()).pack(&mut request, client.body());
     assert_eq!(client.end(&mut request), request.len() - client.body());
     let both = [client.prelude().unwrap().as_bytes(), &request].concat();
     let (answers, _) = talk(&mut *decoder, &both, 9, &mut heap);

@@ -7,14 +7,8 @@ use crate::batch::{Batch, BatchBuf};
 use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 use crate::wire::graphite::series_key;
-use crate::wire::testing::{Heap, any_samples, clock, feed, named};
+use crate::wire::testing::{Heap, any_samples, clock, feed, hex, named};
 use crate::wire::{Encoder, Fatal};
-
-fn hex(digits: &str) -> Vec<u8> {
-    let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
-    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
-    digits.chunks(2).map(byte).collect()
-}
 
 /// The pickles of the fixture, each under what CPython made it of.
 fn vectors() -> Vec<(&'static str, Vec<u8>)> {
