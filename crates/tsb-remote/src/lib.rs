@@ -9,7 +9,7 @@
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
 //! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "postgres"))]
 mod acks;
 mod address;
 mod bridge;
@@ -19,7 +19,9 @@ pub mod etcd;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "postgres"))]
 mod series_registry;
 
 pub use address::Address;
