@@ -10,12 +10,12 @@
 mod collectd;
 #[path = "clients/ingest.rs"]
 mod ingest;
+#[path = "clients/otlp.rs"]
+mod otlp;
 #[path = "support/program.rs"]
 mod program;
 #[path = "clients/prometheus.rs"]
 mod prometheus;
-#[path = "clients/otlp.rs"]
-mod otlp;
 #[path = "clients/rrdtool.rs"]
 mod rrdtool;
 #[path = "rrdcached/server.rs"]

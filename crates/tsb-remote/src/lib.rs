@@ -9,7 +9,7 @@
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
 //! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(any(feature = "mongo", feature = "etcd", feature = "prometheus"))]
+#[cfg(feature = "client")]
 mod acks;
 mod address;
 mod bridge;
@@ -21,9 +21,11 @@ pub mod http;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;
+#[cfg(feature = "client")]
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
-#[cfg(any(feature = "mongo", feature = "etcd"))]
 mod series_registry;
 
 pub use address::Address;

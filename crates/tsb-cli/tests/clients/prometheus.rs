@@ -9,12 +9,7 @@ use crate::ingest::{Ingest, Sample, free_port, patiently};
 use crate::{Daemon, output};
 
 /// Series of each kind: of the scrape itself, of the target, and with labels of its own.
-const SERIES: [&str; 4] = [
-    "up",
-    "scrape_samples_scraped",
-    "go_goroutines",
-    "prometheus_build_info",
-];
+const SERIES: [&str; 4] = ["up", "scrape_samples_scraped", "go_goroutines", "prometheus_build_info"];
 
 pub(crate) fn prometheus_writes_what_it_has_scraped() {
     let ingest = Ingest::start("remote-write+http");
@@ -44,7 +39,11 @@ pub(crate) fn prometheus_writes_what_it_has_scraped() {
     server.stop();
     let stored = ingest.stop();
     assert_eq!((stored.count("malformed"), stored.count("rejected")), (0, 0));
-    assert!(stored.series() > 300 && stored.accepted() > 1_000, "{}", stored.series());
+    assert!(
+        stored.series() > 300 && stored.accepted() > 1_000,
+        "{}",
+        stored.series()
+    );
     stored.assert_has_among_others(&expected);
 }
 

@@ -183,7 +183,7 @@ fn half_a_mark_is_one_of_which_nothing_is_known() {
     fs::create_dir(folder.path()).unwrap();
 }
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(feature = "client")]
 #[test]
 fn a_part_of_a_server_is_named_without_credentials() {
     #[cfg(feature = "mongo")]
@@ -205,5 +205,17 @@ fn a_part_of_a_server_is_named_without_credentials() {
             place.remove_command().unwrap(),
             "etcdctl --endpoints 'h:1,i:2379' del --prefix 'p/'"
         );
+    }
+    #[cfg(feature = "postgres")]
+    {
+        let place = place("postgres://me:hunter2@h:1,i/db?schema=s&tls=1&tls_ca=/a b");
+        assert_eq!(place.to_string(), "schema s of database db at h:1,i");
+        assert_eq!(
+            place.remove_command().unwrap(),
+            "psql 'postgresql://h:1,i/db?sslmode=verify-full&sslrootcert=/a b&target_session_attrs=read-write' -c \
+             'DROP SCHEMA \"s\" CASCADE'"
+        );
+        let round = "postgres://h/db".parse::<Spec>().unwrap().of_round(4);
+        assert_eq!(round.to_string(), "postgres://h/db?schema=tsb-round-4");
     }
 }

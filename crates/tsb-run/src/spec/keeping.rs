@@ -2,7 +2,7 @@
 //! a round. [`crate::place`] measures and removes files.
 
 use super::kept::Kept;
-use super::table::{Keeps, NamedBy};
+use super::table::{Keeps, NamedBy, StoreInfo};
 use super::{Spec, Values};
 use tsb_stores::error::{Error, Result};
 
@@ -55,13 +55,13 @@ impl Spec {
         for layer in layers {
             match layer.keeps {
                 Keeps::Nothing => {}
-                Keeps::Files { named_by, .. } | Keeps::AtServer { named_by, .. } => spec.number(named_by, round),
+                Keeps::Files { named_by, .. } | Keeps::AtServer { named_by, .. } => spec.number(layer, named_by, round),
             }
         }
         spec
     }
 
-    fn number(&mut self, named_by: NamedBy, round: u32) {
+    fn number(&mut self, layer: &StoreInfo, named_by: NamedBy, round: u32) {
         let (wanted, suffix) = match named_by {
             NamedBy::Path => {
                 self.path = format!("{}-round-{round}", self.path.trim_end_matches('/'));
@@ -73,7 +73,12 @@ impl Spec {
         match self.options.iter_mut().find(|(name, _)| name == wanted) {
             Some((_, value)) => value.push_str(&suffix),
             None if matches!(named_by, NamedBy::Prefix(_)) => self.options.push((wanted.to_owned(), suffix)),
-            None => {}
+            None => {
+                let named = layer.options.iter().find(|option| option.name == wanted);
+                if let Some(default) = named.and_then(|option| option.default) {
+                    self.options.push((wanted.to_owned(), format!("{default}{suffix}")));
+                }
+            }
         }
     }
 }

@@ -22,6 +22,7 @@ use tsb_stores::write_cache::WriteCache;
 mod etcd;
 mod keeps;
 mod mongo;
+mod postgres;
 mod prometheus;
 mod rrd;
 mod write_cache;
@@ -109,10 +110,7 @@ type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Make {
     Store(OpenFn),
-    #[cfg_attr(
-        not(any(feature = "mongo", feature = "etcd", feature = "prometheus")),
-        expect(dead_code, reason = "only features bring clients")
-    )]
+    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only features bring clients"))]
     Client(OpenClientFn),
     Wrapper(WrapFn),
 }
@@ -122,7 +120,7 @@ pub fn known() -> &'static [StoreInfo] {
     &KNOWN
 }
 
-static KNOWN: [StoreInfo; 11] = [
+static KNOWN: [StoreInfo; 12] = [
     StoreInfo {
         scheme: "null",
         what: "accepts and forgets; calibrates the generator",
@@ -294,6 +292,7 @@ static KNOWN: [StoreInfo; 11] = [
     mongo::INFO,
     etcd::INFO,
     prometheus::INFO,
+    postgres::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",
@@ -432,7 +431,7 @@ fn open_sqlite(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
 }
 
 /// The address of a server, with the credentials that the options name.
-#[cfg(any(feature = "mongo", feature = "etcd", feature = "prometheus"))]
+#[cfg(feature = "client")]
 fn address_of(scheme: &str, place: &str, path: &str, values: &Values<'_>) -> Result<tsb_remote::Address> {
     let address = tsb_remote::Address::parse(scheme, place, path)?;
     Ok(match values.credentials()? {

@@ -112,6 +112,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("mongo", cfg!(feature = "mongo")),
         ("etcd", cfg!(feature = "etcd")),
         ("prometheus", cfg!(feature = "prometheus")),
+        ("postgres", cfg!(feature = "postgres")),
     ];
     for (scheme, is_built) in features {
         let refused = format!("{scheme} is not in this build; feature {scheme} would carry it");
@@ -275,12 +276,18 @@ fn an_option_can_be_left_out() {
     assert_eq!(spec.without("slot"), spec);
 }
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(feature = "client")]
 mod of_servers {
     use super::*;
     use tsb_stores::secret::Credentials;
 
-    const SCHEME: &str = if cfg!(feature = "mongo") { "mongo" } else { "etcd" };
+    const SCHEME: &str = if cfg!(feature = "mongo") {
+        "mongo"
+    } else if cfg!(feature = "etcd") {
+        "etcd"
+    } else {
+        "postgres"
+    };
 
     fn spec(rest: &str) -> Spec {
         format!("{SCHEME}:{rest}").parse().unwrap()

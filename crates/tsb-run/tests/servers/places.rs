@@ -28,6 +28,10 @@ pub(crate) const PROMETHEUS: ServerKind = ServerKind {
     feature: "prometheus",
     is_built: cfg!(feature = "prometheus"),
 };
+pub(crate) const POSTGRES: ServerKind = ServerKind {
+    feature: "postgres",
+    is_built: cfg!(feature = "postgres"),
+};
 
 impl ServerKind {
     /// Why a test cannot run that needs what a variable names.
@@ -50,7 +54,7 @@ pub(crate) struct Server {
     places: Arc<AtomicU32>,
 }
 
-/// A database, or a prefix.
+/// A database, a prefix or a schema.
 struct OwnPlace {
     spec: String,
 }
@@ -73,9 +77,14 @@ impl Server {
         let number = self.places.fetch_add(1, Ordering::Relaxed);
         // Of this process: the server may have seen others.
         let place = format!("{}-{}-{number}", self.name, std::process::id());
-        let address = address.rsplit_once('/').map_or(address, |(hosts, _)| hosts);
+        let hosts = address.rsplit_once('/').map_or(address, |(hosts, _)| hosts);
+        let place = if self.kind.feature == POSTGRES.feature {
+            format!("{address}?schema={place}")
+        } else {
+            format!("{hosts}/{place}?")
+        };
         // Of many checks at once some wait for the others.
-        format!("{address}/{place}?{options}&{}&timeout=1m&{more}", self.options)
+        format!("{place}&{options}&{}&timeout=1m&{more}", self.options)
     }
 }
 
@@ -107,7 +116,7 @@ impl Fixture for Server {
     }
 }
 
-/// Every layout of MongoDB, etcd alone and as a cluster, and Prometheus.
+/// Every layout of MongoDB, etcd alone and as a cluster, Prometheus, and both statements of PostgreSQL.
 pub(crate) fn servers() -> Vec<Server> {
     let (single, set) = ("TSB_TEST_MONGO", "TSB_TEST_MONGO_SET");
     let kinds = [
@@ -123,6 +132,14 @@ pub(crate) fn servers() -> Vec<Server> {
         ("etcd-cut", ETCD, "TSB_TEST_ETCD", "operations=7&parallel=3"),
         ("etcd-three", ETCD, "TSB_TEST_ETCD_THREE", ""),
         ("prometheus", PROMETHEUS, "TSB_TEST_PROMETHEUS", ""),
+        ("postgres-copy", POSTGRES, "TSB_TEST_POSTGRES", "write=copy"),
+        // An ack that is volatile.
+        (
+            "postgres-insert",
+            POSTGRES,
+            "TSB_TEST_POSTGRES",
+            "write=insert&synchronous_commit=off",
+        ),
     ];
     let servers = kinds.map(|(name, kind, variable, options)| Server {
         name,

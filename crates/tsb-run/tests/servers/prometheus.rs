@@ -52,7 +52,10 @@ fn single(program: &str, more: &'static [&'static str]) -> Result<Daemon, Failed
 
 /// As a run needs it.
 fn receiver(program: &str) -> Result<Daemon, Failed> {
-    single(program, &["--web.enable-remote-write-receiver", "--web.enable-admin-api"])
+    single(
+        program,
+        &["--web.enable-remote-write-receiver", "--web.enable-admin-api"],
+    )
 }
 
 fn spec(port: u16) -> String {

@@ -32,7 +32,7 @@ pub(in super::super) enum Keeps {
 pub(in super::super) enum NamedBy {
     /// The end of the path: `x.db` becomes `x.db-round-3`.
     Path,
-    /// The end of the value of this option, if it is given.
+    /// The end of the value of this option, if it is given or has a default.
     Option(&'static str),
     /// The value of this option is the start of names: `a-` becomes `a-round-3-`.
     Prefix(&'static str),
