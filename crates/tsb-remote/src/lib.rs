@@ -7,15 +7,17 @@
 //! without features only the contract, the bridge and the [`Address`] are built.
 //!
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
-//! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
+//! server; `exec` starts a program that a user named. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "exec"))]
 mod acks;
 mod address;
 mod bridge;
 mod client;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "exec")]
+pub mod exec;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;

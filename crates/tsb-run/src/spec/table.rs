@@ -20,6 +20,7 @@ use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
 mod etcd;
+mod exec;
 mod keeps;
 mod mongo;
 mod rrd;
@@ -109,7 +110,7 @@ type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn
 pub(super) enum Make {
     Store(OpenFn),
     #[cfg_attr(
-        not(any(feature = "mongo", feature = "etcd")),
+        not(any(feature = "mongo", feature = "etcd", feature = "exec")),
         expect(dead_code, reason = "only features bring clients")
     )]
     Client(OpenClientFn),
@@ -121,7 +122,7 @@ pub fn known() -> &'static [StoreInfo] {
     &KNOWN
 }
 
-static KNOWN: [StoreInfo; 10] = [
+static KNOWN: [StoreInfo; 11] = [
     StoreInfo {
         scheme: "null",
         what: "accepts and forgets; calibrates the generator",
@@ -292,6 +293,7 @@ static KNOWN: [StoreInfo; 10] = [
     sqlite_info(),
     mongo::INFO,
     etcd::INFO,
+    exec::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",
