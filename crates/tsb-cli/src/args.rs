@@ -9,12 +9,14 @@ use tsb_run::spec::Typed;
 
 mod capacity;
 mod compare;
+mod conformance;
 mod options;
 mod query;
 mod sides;
 
 pub use capacity::{CapacityArgs, FindWhat};
 pub use compare::CompareArgs;
+pub use conformance::ConformanceArgs;
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
 pub use sides::{NOT_OF_COMPARE, SidesArgs};
@@ -174,6 +176,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Repeat a published experiment with its mistakes removed
     Reproduce(ReproduceArgs),
+    /// Check every clause of the store contract on a store
+    Conformance(ConformanceArgs),
     /// List the stores, their options and their durability
     Stores(StoresArgs),
     /// Find what on this machine would disturb a measurement
@@ -318,6 +322,12 @@ pub struct EmitArgs {
     /// of a connection; without it, 60s, and 30s for the end.
     #[arg(long, value_name = "URL")]
     pub to: Typed,
+    /// Read everything back with this program and its arguments, and check it
+    ///
+    /// Such as 'python3 read.py'. It speaks the protocol of `--store exec:` and has to answer define and
+    /// query only (docs/formats/exec.md).
+    #[arg(long, value_name = "PROGRAM")]
+    pub verify_with: Option<String>,
     /// The options of a run; those of a store are refused.
     #[command(flatten)]
     pub run: RunArgs,

@@ -1,6 +1,9 @@
 //! `tsb emit`: only the generator, sending to a server of another program.
 //!
-//! Nothing is read back, so the result says what was sent, not what arrived.
+//! Without `--verify-with`, nothing is read back, so the result says what was sent, not what
+//! arrived.
+
+mod read_back;
 
 use std::sync::Arc;
 
@@ -70,6 +73,7 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     if run.print_plan {
         return crate::run::print_plan(&plan);
     }
+    let reader = args.verify_with.as_deref().map(read_back::reader).transpose()?;
     let mut outputs = Outputs::open(&run.output)?;
     let display = Display::lines(&run, &interrupt::signals())?;
     let journal = crate::run::journal(&run, &outputs)?;
@@ -89,8 +93,13 @@ pub fn command(args: &EmitArgs) -> Result<Exit, Failure> {
     if let Some(log) = outputs.hdr_log() {
         write_hdr_log(log, &driven, base.0).unwrap_or_else(|error| say::failure(Failure::from(error)));
     }
-    outputs.write_partial(&result, || text(&endpoint, &driven))?;
-    Ok(match (driven.failures.is_empty(), driven.interrupted) {
+    let is_read = match &reader {
+        Some(reader) => read_back::verify(&mut result, reader)?,
+        None => true,
+    };
+    outputs.write_partial(&result, || text(&endpoint, &driven, &result))?;
+    Ok(match (driven.failures.is_empty() && is_read, driven.interrupted) {
+        _ if result.verdict.status == Status::Invalid => Exit::Invalid,
         (false, _) => Exit::Unreachable,
         (true, true) => Exit::Interrupted,
         (true, false) => Exit::Done,
@@ -311,7 +320,7 @@ fn shed_in_words(due: u64, sent: u64) -> String {
     format!(" (shed {}: {share:.1} % never sent)", units::count(shed))
 }
 
-fn text(endpoint: &Endpoint, driven: &PassResult) -> String {
+fn text(endpoint: &Endpoint, driven: &PassResult, result: &EmitReport) -> String {
     let sent = sent_for_good(driven);
     let lag = Summary::new(&driven.lag.total, driven.started_samples);
     let show = |value: Option<u64>| value.map_or("-".to_owned(), units::nanos);
@@ -358,11 +367,14 @@ fn text(endpoint: &Endpoint, driven: &PassResult) -> String {
     }
     let notes = notes(endpoint, driven);
     lines.extend(notes.iter().map(|note| foreign::line(note).into_owned()));
-    let verdict = if endpoint.transport.is_answered() {
+    let unread = if endpoint.transport.is_answered() {
         "UNVERIFIED: nothing was read back\n"
     } else {
         "UNVERIFIED: nothing was read back, and nothing was acknowledged\n"
     };
-    lines.push(verdict.to_owned());
+    lines.push(match &result.verified {
+        Some(verified) => crate::verify::text(verified),
+        None => unread.to_owned(),
+    });
     lines.join("\n")
 }

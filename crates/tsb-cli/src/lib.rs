@@ -6,6 +6,7 @@
 pub mod args;
 pub mod capacity;
 pub mod compare;
+pub mod conformance;
 pub mod credentials;
 pub mod doctor;
 pub mod emit;
@@ -91,6 +92,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Query(args)) => query::command(&args),
         Some(Command::Record(args)) => record::command(&args),
         Some(Command::Reproduce(args)) => reproduce::command(&args),
+        Some(Command::Conformance(args)) => conformance::command(&args),
         Some(Command::Stores(args)) => stores::command(&args),
         Some(Command::Doctor(args)) => doctor::command(&args),
         Some(Command::Completions { shell }) => manual::completions(shell),

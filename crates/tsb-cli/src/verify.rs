@@ -10,6 +10,7 @@ mod show;
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
@@ -26,10 +27,14 @@ use crate::plan::Plan;
 use crate::{query, reports, say};
 use run_facts::RunFacts;
 use show::print;
+pub(crate) use show::text;
 use tsb_run::audit::{Audit, History, NewestAnswers, Scope};
 use tsb_run::damage::ReportedDamage;
 use tsb_run::run::{history, issued_ticks, read_back, settle};
 use tsb_run::{journal, units};
+
+/// Longest wait until samples that were sent become visible, in milliseconds.
+const DELAY_MS_MAX: u64 = 60_000;
 
 /// Runs the command.
 ///
@@ -153,16 +158,45 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
             .hint("verify the report of tsb run or tsb emit, with --store"));
     }
     let opened = opened(&run.plan, args.store.as_ref())?;
+    let mut verified = check(run, &opened)?;
+    let verdict = &mut verified.verdict;
+    let ReopenedStore { spec, store, .. } = &opened;
+    if let Err(failure) = query::check_structure(spec) {
+        condemn(verdict, &failure);
+    }
+    verified.damage = opened.told.clone().damage_of(&**store, verdict, say::warning);
+    if let Err(error) = store.close() {
+        let failure = Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error);
+        condemn(verdict, &failure);
+    }
+    Ok(verified)
+}
+
+/// Reads back what `tsb emit` sent, by a program that only reads.
+///
+/// # Errors
+/// If the program cannot be started, or does not answer.
+pub fn emitted(run: &Run, reader: &Spec) -> Result<VerifiedStore, Failure> {
+    let store = reader.open().map_err(|error| Failure::opening(reader, &error))?;
+    let delay_ms = store.capabilities().visibility_delay_ms.min(DELAY_MS_MAX);
+    std::thread::sleep(Duration::from_millis(delay_ms));
+    let opened = defined(&run.plan, reader.clone(), store)?;
+    let mut verified = check(run, &opened)?;
+    if let Err(error) = opened.store.close() {
+        let failure = Failure::opening(reader, &error);
+        verified.verdict.reasons.push(words(&failure));
+    }
+    Ok(verified)
+}
+
+/// Reads everything back, and compares it with what the run sent.
+fn check(run: &Run, opened: &ReopenedStore) -> Result<VerifiedStore, Failure> {
     let ReopenedStore {
-        plan,
-        spec,
-        store,
-        workload,
-        mut told,
+        plan, store, workload, ..
     } = opened;
     let facts = RunFacts::of(run, plan.transport.is_wire());
-    let history = history(&plan, &workload, Timestamp(run.started_at_ns))?;
-    let read = |unnamed| read(run, &*store, &workload, &history, &facts, unnamed);
+    let history = history(plan, workload, Timestamp(run.started_at_ns))?;
+    let read = |unnamed| read(run, &**store, workload, &history, &facts, unnamed);
     let mut audit = read(facts.unnamed_in_all())?;
     if facts.is_open_to_doubt(&audit) {
         // A row of a consolidating store may differ because of any of them.
@@ -179,19 +213,10 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
                 .to_owned(),
         );
     }
-    if let Err(failure) = query::check_structure(&spec) {
-        condemn(&mut verdict, &failure);
-    }
-    let damage = told.damage_of(&*store, &mut verdict, say::warning);
-    if let Err(error) = store.close() {
-        let failure = Failure::new(Exit::Invalid, format!("cannot close {store}")).because(&error);
-        condemn(&mut verdict, &failure);
-    }
     let mut verified = VerifiedStore::new(store.to_string(), verdict);
     verified.plan = Some(run.plan.clone());
     verified.seed = Some(run.seed);
     verified.ledger = Some(ledger);
-    verified.damage = damage;
     Ok(verified)
 }
 
@@ -205,21 +230,30 @@ struct ReopenedStore {
     told: ReportedDamage,
 }
 
+fn plan_of(plan: &serde_json::Value) -> Result<Plan, Failure> {
+    serde_json::from_value(plan.clone())
+        .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))
+}
+
 /// Opens the store of a plan, or `store` instead, for example a copy of it.
 fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<ReopenedStore, Failure> {
-    let plan: Plan = serde_json::from_value(plan.clone())
-        .map_err(|error| Failure::usage("cannot read the plan in the report").because(&error))?;
     let spec = match store {
         Some(text) => text
             .spec()
             .map_err(|error| Failure::usage(format!("cannot use --store {text}")).because(&error))?,
-        None => plan
+        None => plan_of(plan)?
             .stores
             .first()
             .cloned()
             .ok_or_else(|| Failure::usage("cannot verify: the report names no store").hint("give --store SPEC"))?,
     };
     let store = query::existing(&spec)?;
+    defined(plan, spec, store)
+}
+
+/// Defines the series of a plan in an open store.
+fn defined(plan: &serde_json::Value, spec: Spec, store: Box<dyn Store>) -> Result<ReopenedStore, Failure> {
+    let plan = plan_of(plan)?;
     let mut told = ReportedDamage::default();
     told.tell(&*store, crate::say::warning);
     let workload = Workload::new(&plan.workload)

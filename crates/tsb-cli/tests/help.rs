@@ -11,7 +11,7 @@ use program::tsb;
 use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "",
     "run",
     "capacity",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 16] = [
     "query",
     "record",
     "reproduce",
+    "conformance",
     "stores",
     "doctor",
     "completions",

@@ -1,6 +1,6 @@
 //! The report: the serialized model that `--format json` prints. [`Report`] is that of runs;
-//! [`Verification`], [`experiment`], [`examination`] and [`listing`] are what other commands
-//! print.
+//! [`Verification`], [`experiment`], [`examination`], [`conformance`] and [`listing`] are what
+//! other commands print.
 //!
 //! The names are a promise to other programs (docs/formats/report.md). A count that cannot exist
 //! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
@@ -10,6 +10,7 @@ mod attempt;
 mod breakdown;
 pub mod capacity;
 mod comparison;
+pub mod conformance;
 mod damage;
 pub mod examination;
 mod exceptions;

@@ -7,7 +7,7 @@
 //! without features only the contract, the bridge and the [`Address`] are built.
 //!
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
-//! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
+//! server; `exec` starts a program that a user named. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
 #[cfg(feature = "client")]
 mod acks;
@@ -16,6 +16,8 @@ mod bridge;
 mod client;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "exec")]
+pub mod exec;
 #[cfg(feature = "http")]
 pub mod http;
 mod keyed;

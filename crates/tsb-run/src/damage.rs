@@ -1,4 +1,5 @@
-//! Reports what a store found damaged in its files, each finding once.
+//! Reports what a store found damaged in its files, and what its processes say, each finding and
+//! line once.
 //!
 //! A store lists damage in its [`Stats`](tsb_stores::Stats) and continues without what it cannot
 //! read. Call this after opening a store and again after reading it, because some stores open a
@@ -7,14 +8,19 @@
 use tsb_core::verdict::Verdict;
 use tsb_stores::{Damage, Store};
 
-/// The findings reported so far.
+/// The findings reported so far, and the number of lines of the store's processes.
 #[derive(Clone, Debug, Default)]
-pub struct ReportedDamage(Vec<Damage>);
+pub struct ReportedDamage(Vec<Damage>, usize);
 
 impl ReportedDamage {
-    /// Reports what the store has found since the last call.
+    /// Reports what the store has found, and its processes have said, since the last call.
     pub fn tell(&mut self, store: &dyn Store, say: impl Fn(&str)) {
-        self.tell_list(store.stats().damage, say);
+        let stats = store.stats();
+        for message in stats.messages.iter().skip(self.1) {
+            say(&format!("{store} says: {message}"));
+        }
+        self.1 = self.1.max(stats.messages.len());
+        self.tell_list(stats.damage, say);
     }
 
     /// The same for a list that does not come from a store.

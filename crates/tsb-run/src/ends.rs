@@ -13,7 +13,7 @@ use tsb_core::ledger::Ledger;
 use tsb_core::net::ListenerStats;
 use tsb_core::report::{
     Cost, Curves, Damage, DurabilityReport, Exceptions, Interval, Issued, LedgerReport, Offered, Rate, Size, Target,
-    Written,
+    VerifiedStore, Written,
 };
 use tsb_core::resource::Usage;
 use tsb_core::verdict::Verdict;
@@ -66,8 +66,11 @@ pub struct EmitReport {
     pub fingerprint: String,
     /// The receiver.
     pub target: Target,
-    /// Always UNVERIFIED: nothing was read back.
+    /// UNVERIFIED if nothing was read back.
     pub verdict: Verdict,
+    /// What a program found that read everything back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<VerifiedStore>,
     /// Always unconfirmed.
     pub durability: DurabilityReport,
     /// Rates asked and held. Held counts confirmed samples where the server answers, else
@@ -114,6 +117,7 @@ impl EmitReport {
             fingerprint: String::new(),
             target,
             verdict,
+            verified: None,
             durability: DurabilityReport::new(Durability::Unconfirmed, 0),
             rate,
             ledger: Ledger::new(),

@@ -23,7 +23,7 @@ pub(super) fn print(stores: Vec<VerifiedStore>, format: DocumentFormat) -> Resul
 }
 
 /// One line for a store, and details below it.
-fn text(store: &VerifiedStore) -> String {
+pub(in super::super) fn text(store: &VerifiedStore) -> String {
     let mut lines = vec![format!("{}: {}", store.store, store.verdict.status)];
     if let Some(ledger) = &store.ledger {
         let counts = ledger.counts.counts();

@@ -485,6 +485,7 @@ fn inputs(
         context: Arc::clone(&started.context),
         store: Arc::clone(&started.store) as Arc<dyn Store>,
         activities: started.store.stats().activity,
+        processes: started.store.stats().processes,
         start_ns,
         base,
         live: Arc::clone(&started.live),

@@ -88,6 +88,8 @@ pub(super) struct MonitorInputs {
     pub store: Arc<dyn Store>,
     /// What the store does beside calls.
     pub activities: Vec<Activity>,
+    /// The store's own processes.
+    pub processes: Vec<u32>,
     /// Start on the clock, in nanoseconds.
     pub start_ns: u64,
     /// The timestamp of that moment.
@@ -226,7 +228,7 @@ impl Monitor {
 
     fn begin(&self) -> MonitorState {
         let inputs = &self.inputs;
-        let servers = servers::with_servers(&inputs.context.plan);
+        let servers = servers::with_servers(&inputs.context.plan, &inputs.processes);
         MonitorState {
             observed: Observed::default(),
             intervals: IntervalRecorder::new(inputs.start_ns, inputs.context.plan.report_interval_ns, &servers),

@@ -76,6 +76,9 @@ pub(super) const SQLITE_FILES: &[FileName] = &[
     FileName::BesideFrom("-wal.damaged-"),
 ];
 
+/// The files of a program: everything in the folder that it was given.
+pub(super) const EXEC_FILES: &[FileName] = &[FileName::Below(""), FileName::In(RUN_FILE.1)];
+
 impl KeptFiles {
     /// Files in and below a folder.
     pub(super) fn folder(path: &str, names: &'static [FileName]) -> Self {

@@ -20,6 +20,7 @@ use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
 mod etcd;
+mod exec;
 mod keeps;
 mod mongo;
 mod postgres;
@@ -117,10 +118,10 @@ pub(super) enum Make {
 
 /// All entries, in the order in which they are explained.
 pub fn known() -> &'static [StoreInfo] {
-    &KNOWN
+    KNOWN
 }
 
-static KNOWN: [StoreInfo; 12] = [
+static KNOWN: &[StoreInfo] = &[
     StoreInfo {
         scheme: "null",
         what: "accepts and forgets; calibrates the generator",
@@ -293,6 +294,7 @@ static KNOWN: [StoreInfo; 12] = [
     etcd::INFO,
     prometheus::INFO,
     postgres::INFO,
+    exec::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",

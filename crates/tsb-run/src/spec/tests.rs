@@ -113,6 +113,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("etcd", cfg!(feature = "etcd")),
         ("prometheus", cfg!(feature = "prometheus")),
         ("postgres", cfg!(feature = "postgres")),
+        ("exec", cfg!(feature = "exec")),
     ];
     for (scheme, is_built) in features {
         let refused = format!("{scheme} is not in this build; feature {scheme} would carry it");

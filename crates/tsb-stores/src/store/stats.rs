@@ -49,6 +49,12 @@ pub struct Stats {
     /// Damage that the store has found in its files since it was opened, and works around; see
     /// [`crate::DamageLog`]. Empty for a store without files.
     pub damage: Vec<Damage>,
+    /// Processes of this machine that do the work of the store, by id; a run reports their
+    /// resources. Empty for a store without processes of its own.
+    pub processes: Vec<u32>,
+    /// What those processes have written to their standard error, as lines; the store bounds
+    /// their number and length. Untrusted text.
+    pub messages: Vec<String>,
     /// What the store does beside the calls into it, as counters to be watched; those of a wrapper
     /// before those of the store inside. Empty for a store that does nothing of its own.
     pub activity: Vec<Activity>,
@@ -67,6 +73,8 @@ impl Stats {
             disk_bytes: None,
             own_cpu_ns: None,
             damage: Vec::new(),
+            processes: Vec::new(),
+            messages: Vec::new(),
             activity: Vec::new(),
         }
     }

@@ -5,9 +5,11 @@ use tsb_core::resource::{Listening, listeners};
 
 use crate::plan::Plan;
 
-/// The processes that a plan names, and those that listen at the addresses of its stores.
-pub(super) fn with_servers(plan: &Plan) -> Vec<u32> {
+/// The processes that a plan names, those of the store itself, and those that listen at the
+/// addresses of its stores.
+pub(super) fn with_servers(plan: &Plan, of_store: &[u32]) -> Vec<u32> {
     let mut pids = plan.watch_pids.clone();
+    pids.extend(of_store.iter().filter(|pid| !plan.watch_pids.contains(pid)));
     let places: Vec<Listening> = plan.stores.iter().flat_map(places).collect();
     let found = if places.is_empty() {
         Vec::new()

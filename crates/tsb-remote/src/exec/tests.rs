@@ -1,0 +1,4 @@
+//! The codec, on its own and with real programs.
+
+mod codec;
+mod hazards;
