@@ -11,6 +11,7 @@ mod breakdown;
 pub mod capacity;
 mod comparison;
 mod damage;
+pub mod device;
 pub mod examination;
 mod exceptions;
 pub mod experiment;
