@@ -18,6 +18,7 @@ mod controls;
 pub mod damage;
 pub mod ends;
 mod error;
+pub mod experiment;
 pub mod foreign;
 pub mod hm9000;
 pub mod journal;
