@@ -11,7 +11,7 @@ use program::tsb;
 use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "",
     "run",
     "capacity",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 16] = [
     "query",
     "record",
     "reproduce",
+    "reproduce rrdcached",
     "stores",
     "doctor",
     "completions",
@@ -31,9 +32,8 @@ const COMMANDS: [&str; 16] = [
 ];
 
 fn help(command: &str, flag: &str) -> String {
-    let arguments = [command, flag];
-    let given = arguments.iter().filter(|argument| !argument.is_empty());
-    let output = tsb(&given.copied().collect::<Vec<_>>()).output().unwrap();
+    let given = command.split_whitespace().chain([flag]);
+    let output = tsb(&given.collect::<Vec<_>>()).output().unwrap();
     assert!(output.status.success(), "tsb {command} {flag}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -46,7 +46,10 @@ fn help_is_as_kept() {
         .iter()
         .filter(|command| !["", "completions", "man"].contains(command));
     for command in kept {
-        is_as_kept(&format!("help/{command}.txt"), &help(command, "--help"));
+        is_as_kept(
+            &format!("help/{}.txt", command.replace(' ', "-")),
+            &help(command, "--help"),
+        );
     }
     for command in ["run", "query"] {
         is_as_kept(&format!("help/{command}-short.txt"), &help(command, "-h"));

@@ -20,6 +20,7 @@ pub mod device;
 mod draws;
 pub mod ends;
 mod error;
+pub mod experiment;
 pub mod foreign;
 pub mod hm9000;
 pub mod journal;
