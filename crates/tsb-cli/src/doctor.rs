@@ -1,10 +1,11 @@
 //! `tsb doctor`: finds what on this machine would spoil a measurement, with advice.
 //!
 //! Some functions read or measure facts; pure functions judge them. The only change it
-//! makes is a small file that it writes, syncs and removes; it warns before a benchmark and is
-//! no benchmark of the disk itself.
+//! makes is a small file that it writes, syncs and removes; it warns before a benchmark. Only
+//! `--device` measures the disk itself.
 
 mod clock;
+mod device;
 mod disk;
 mod limits;
 mod machine;
@@ -26,7 +27,14 @@ pub use table::table;
 
 /// Runs the command.
 pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
-    let findings = examine(&args.dir);
+    let mut findings = examine(&args.dir);
+    let device = if args.device {
+        let device = device::measure(&args.dir)?;
+        findings.extend(device::findings(&device));
+        Some(device)
+    } else {
+        None
+    };
     let text = match args.format {
         DocumentFormat::Text => table(&findings, terminal_width()),
         DocumentFormat::Json => document(&Examination {
@@ -35,6 +43,7 @@ pub fn command(args: &DoctorArgs) -> Result<Exit, Failure> {
                 dir: args.dir.display().to_string(),
             },
             findings,
+            device,
         })?,
     };
     print(text.as_bytes())?;

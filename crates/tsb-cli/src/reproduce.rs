@@ -2,13 +2,42 @@
 
 mod rrdcached;
 
-use crate::args::{Experiment, ReproduceArgs};
+use std::fmt::Write as _;
+
+use tsb_run::experiment::EXPERIMENTS;
+
+use crate::args::{Experiment, ExperimentArgs, ReproduceArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Runs the command.
 pub fn command(args: &ReproduceArgs) -> Result<Exit, Failure> {
-    match args.experiment {
-        Experiment::Rrdcached => rrdcached::command(args),
+    match &args.experiment {
+        Some(Experiment::Rrdcached(args)) => rrdcached::command(args),
+        None => list(),
+    }
+}
+
+/// Prints what can be repeated.
+fn list() -> Result<Exit, Failure> {
+    let mut out = String::new();
+    for experiment in EXPERIMENTS {
+        let _ = writeln!(out, "tsb reproduce {}", experiment.name);
+        for (what, text) in [
+            ("asks", experiment.question),
+            ("needs", experiment.needs),
+            ("takes", experiment.takes),
+        ] {
+            let _ = writeln!(out, "  {what:5}  {text}");
+        }
+    }
+    crate::output::print(out.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// Prints progress, unless it is not wanted.
+fn say(args: &ExperimentArgs, what: &str) {
+    if !args.quiet {
+        crate::say::line(what);
     }
 }

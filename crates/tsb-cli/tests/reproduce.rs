@@ -78,3 +78,18 @@ fn the_page_has_the_rounds_and_the_mistakes() {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
+
+#[test]
+fn without_a_name_the_experiments_are_listed() {
+    let output = tsb(&["reproduce"]).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let listed = text.lines().filter_map(|line| line.strip_prefix("tsb reproduce "));
+    for name in listed {
+        assert!(
+            tsb(&["reproduce", name, "--help"]).output().unwrap().status.success(),
+            "{name}"
+        );
+    }
+    assert!(text.contains("tsb reproduce rrdcached\n  asks"), "{text}");
+}

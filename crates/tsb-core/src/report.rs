@@ -12,6 +12,7 @@ pub mod capacity;
 mod comparison;
 pub mod conformance;
 mod damage;
+pub mod device;
 pub mod examination;
 mod exceptions;
 pub mod experiment;

@@ -20,6 +20,7 @@ mod simulator;
 
 pub use guid::Guid;
 pub use listener::{FreshKeys, Heartbeat, Listener, poll};
+pub(crate) use records::key;
 pub use records::{
     ACTUAL_FRESH, DESIRED_FRESH, advertise_payload, heartbeat_payload, instance_key, instance_value, presence_key,
 };

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 use super::Written;
+use super::device::DeviceProfile;
 
 /// The examination of one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub struct Examination {
     pub plan: ExaminationPlan,
     /// The findings, each with a name of its own.
     pub findings: Vec<MachineFinding>,
+    /// The disk of the folder, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceProfile>,
 }
 
 /// What an examination was asked for.

@@ -1,57 +1,58 @@
 //! The result of `tsb reproduce`: a published experiment, and what it measures here.
+//!
+//! [`Experiment`] has what every experiment states; what only one of them measures is in the
+//! module of its name.
+
+pub mod rrdcached;
 
 use serde::{Deserialize, Serialize};
 
 use super::Written;
+use crate::stats::{Estimate, mean};
 
-/// A repeated experiment.
+/// A repeated experiment: `P` is what only this one can be asked for, `D` what only this one
+/// measures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reproduction {
+pub struct Reproduction<P, D> {
     /// The program and the machine.
     #[serde(flatten)]
     pub written: Written,
     /// What was asked for.
-    pub plan: ExperimentPlan,
+    pub plan: ExperimentPlan<P>,
     /// Duration of the whole experiment.
     pub took_seconds: f64,
     /// What was measured.
-    pub experiment: Experiment,
+    pub experiment: Experiment<D>,
 }
 
 /// What an experiment was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExperimentPlan {
+pub struct ExperimentPlan<P> {
     /// The experiment.
     pub experiment: String,
     /// Whether it was the smaller version.
     pub is_quick: bool,
-    /// Numbers of files, in ascending order.
-    pub files: Vec<usize>,
-    /// The folder in which it made its files.
-    pub dir: String,
+    /// What only this experiment can be asked for.
+    #[serde(flatten)]
+    pub asked: P,
 }
 
-/// The experiment of rrdcached. `name` and `rows` are what every experiment has.
+/// What an experiment found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Experiment {
+pub struct Experiment<D> {
     /// The experiment.
     pub name: String,
     /// Whether it was the smaller version.
     pub is_quick: bool,
     /// Whether the build is unoptimized, so that our own figures are too high.
     pub is_debug_build: bool,
-    /// Which rrdcached took part, or why none did.
-    pub daemon: String,
-    /// Number of files that did not hold their last update, over all checks.
-    pub files_wrong: u64,
     /// The published figures beside the measured ones.
     pub rows: Vec<Row>,
-    /// The passes over all files.
-    pub rounds: Vec<Round>,
-    /// What the publication did not measure.
-    pub beyond: Vec<Beyond>,
     /// What the publication got wrong, or left unmeasured.
     pub mistakes: Vec<String>,
+    /// What only this experiment measures.
+    #[serde(flatten)]
+    pub details: D,
 }
 
 /// A published figure beside the measured one.
@@ -59,180 +60,108 @@ pub struct Experiment {
 pub struct Row {
     /// What was measured.
     pub what: String,
-    /// The published figure.
-    pub published: f64,
-    /// The figure measured here.
-    pub measured: f64,
-    /// The unit of both.
+    /// The published figure; absent where none was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<f64>,
+    /// The figure measured here, the mean over its rounds; absent where there is none, and `why`
+    /// says for what reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// The lower end of the 95 % interval of `measured`; absent for fewer than two rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The upper end of that interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// The unit of all of these.
     pub unit: String,
-    /// `measured / published`.
-    pub ratio: f64,
-    /// What each of the two covers.
+    /// `measured / published`; absent where one of them is, or `published` is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// What each of the two covers, and why they differ.
     pub why: String,
 }
 
-/// One pass, which updates every file once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Round {
-    /// Number of files.
-    pub files: usize,
-    /// The engine: `direct`, `write-cache+rrd` or `rrdcached`.
-    pub way: String,
-    /// `cold, across` is the publication's first pass, `warm, within` its second and third.
-    pub pass: String,
-    /// Updates that ended a step, each of which writes a row of two archives.
-    pub crossing: usize,
-    /// The page cache before the pass began; absent where `fincore` is not installed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resident: Option<Resident>,
-    /// Time until the last update was answered, or, for direct updates, was in its file.
-    pub accept_seconds: f64,
-    /// Then until the counters say that everything is in the files.
-    pub drain_seconds: f64,
-    /// Then until everything is synced.
-    pub sync_seconds: f64,
-    /// CPU time of an update, of the process that writes the files.
-    pub cpu_us_per_update: f64,
-    /// Bytes that this process read from storage; absent where the kernel does not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_bytes_per_update: Option<f64>,
-    /// Bytes that this process wrote to storage; absent where the kernel does not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written_bytes_per_update: Option<f64>,
-}
+impl Row {
+    /// A row without a published figure.
+    pub fn new(what: impl Into<String>, measured: Option<Figure>, unit: &str, why: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            published: None,
+            measured: measured.map(|figure| figure.mean),
+            low: measured.and_then(|figure| figure.low),
+            high: measured.and_then(|figure| figure.high),
+            unit: unit.to_owned(),
+            ratio: None,
+            why: why.into(),
+        }
+    }
 
-impl Round {
-    /// Time from the first update until everything is synced.
-    pub fn total_seconds(&self) -> f64 {
-        self.accept_seconds + self.drain_seconds + self.sync_seconds
+    /// The same row beside a published figure.
+    #[must_use]
+    pub fn beside(self, published: f64) -> Self {
+        let ratio = self.measured.map(|measured| measured / published);
+        Self {
+            published: Some(published),
+            ratio: ratio.filter(|ratio| ratio.is_finite()),
+            ..self
+        }
     }
 }
 
-/// Bytes of the files in the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resident {
-    /// Bytes in the page cache.
-    pub bytes: u64,
-    /// Size of the files.
-    pub of_bytes: u64,
+/// A figure over the rounds of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The mean.
+    pub mean: f64,
+    /// The lower end of its 95 % interval; absent for fewer than two rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The upper end of that interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Number of rounds that have it.
+    pub rounds: usize,
 }
 
-/// A measurement that the publication lacks. `what` names its kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "what")]
-pub enum Beyond {
-    /// A drain, by the number of values that wait for each file.
-    #[serde(rename = "values that wait for each file before a drain, in batches of 1000 commands, warm")]
-    Depth(Drain),
-    /// A drain, by the number of write threads.
-    #[serde(rename = "drain of 10 values for each file, by threads that write, warm")]
-    Threads {
-        /// Number of write threads.
-        threads: usize,
-        /// The drain.
-        #[serde(flatten)]
-        drain: Drain,
-    },
-    /// Acceptance, by the size of a batch.
-    #[serde(rename = "commands of a batch")]
-    Batch {
-        /// The engine.
-        way: String,
-        /// Number of files, each updated once.
-        files: usize,
-        /// Commands per batch.
-        batch: usize,
-        /// Updates accepted per second.
-        accepted_per_second: f64,
-    },
-    /// The time of a flush of one file behind a queue of all others.
-    #[serde(rename = "FLUSH of one file while all files are drained")]
-    Flush {
-        /// The engine.
-        way: String,
-        /// Number of files.
-        files: usize,
-        /// Number of flushes that were timed.
-        flushes: usize,
-        /// Their quantiles.
-        #[serde(flatten)]
-        times: TimeQuantiles,
-    },
-    /// The time of an acknowledgement, by the journal's policy.
-    #[serde(rename = "acknowledgement of one update, by policy of the journal; each opens its file for the first time")]
-    Ack {
-        /// The engine.
-        way: String,
-        /// When the journal syncs.
-        policy: String,
-        /// Number of acknowledgements that were timed.
-        acks: usize,
-        /// Their quantiles.
-        #[serde(flatten)]
-        times: TimeQuantiles,
-    },
-    /// Continuous updates, by timeout and jitter of the cache.
-    #[serde(rename = "updates of every file every 250 ms, by timeout and jitter")]
-    Feed {
-        /// The engine.
-        way: String,
-        /// Number of files.
-        files: usize,
-        /// Duration of the updates.
-        seconds: u64,
-        /// Age at which a file's values are written.
-        timeout_seconds: u64,
-        /// Random delay beyond that, at most.
-        jitter_seconds: u64,
-        /// Values written per write of a file.
-        coalescing: f64,
-        /// Largest number of files in the queue.
-        queued_most: u64,
-        /// Largest number of values written in 250 ms.
-        values_written_in_a_tick_most: u64,
-        /// Values that had not been written when the updates ended.
-        values_left: u64,
-        /// Time until these were written.
-        drain_seconds: f64,
-    },
+impl Figure {
+    /// From the values of the rounds, each of which is finite; `None` without any.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let interval = mean(values);
+        let mean = match (interval, values) {
+            (Some(Estimate { value, .. }), _) => value,
+            (None, [only]) => *only,
+            (None, _) => return None,
+        };
+        Some(Self {
+            mean,
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            rounds: values.len(),
+        })
+    }
 }
 
-/// A drain of all files, from the first accepted value until everything is synced.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Drain {
-    /// The engine.
-    pub way: String,
-    /// Number of files.
-    pub files: usize,
-    /// Values pending per file before the drain.
-    pub values_per_file: usize,
-    /// Values written per write of a file.
-    pub coalescing: f64,
-    /// Time until all values were accepted.
-    pub accept_seconds: f64,
-    /// Then until all were in the files.
-    pub drain_seconds: f64,
-    /// Then until all were synced.
-    pub sync_seconds: f64,
-    /// Values per second over all of this.
-    pub values_per_second: f64,
-    /// CPU time of a value, of the process that writes the files.
-    pub cpu_us_per_value: f64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Quantiles in microseconds; one that was not taken, or that too few values support, is absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TimeQuantiles {
-    /// The median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_us: Option<f64>,
-    /// The 0.9 quantile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p90_us: Option<f64>,
-    /// The 0.99 quantile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_us: Option<f64>,
-    /// The 0.999 quantile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p999_us: Option<f64>,
+    #[test]
+    fn a_figure_of_one_round_has_no_interval() {
+        assert_eq!(Figure::of(&[]), None);
+        let one = Figure::of(&[3.0]).unwrap();
+        assert_eq!((one.mean, one.low, one.high, one.rounds), (3.0, None, None, 1));
+        let two = Figure::of(&[3.0, 5.0]).unwrap();
+        assert_eq!((two.mean, two.rounds), (4.0, 2));
+        assert!(two.low.unwrap() < 4.0 && two.high.unwrap() > 4.0);
+    }
+
+    #[test]
+    fn a_ratio_needs_both_figures() {
+        let row = |measured, published| Row::new("drain", measured, "s", "").beside(published).ratio;
+        assert_eq!(row(Figure::of(&[3.0]), 2.0), Some(1.5));
+        assert_eq!(row(None, 2.0), None);
+        assert_eq!(row(Figure::of(&[3.0]), 0.0), None);
+        assert_eq!(Row::new("drain", Figure::of(&[3.0]), "s", "").ratio, None);
+    }
 }

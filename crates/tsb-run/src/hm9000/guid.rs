@@ -2,42 +2,19 @@
 
 use std::fmt;
 
+use crate::draws::Draws;
+
 /// A version 4 UUID. It prints as 36 characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(u128);
 
-/// Random numbers that follow from a seed (splitmix64).
-#[derive(Clone, Debug)]
-pub(super) struct Draws(u64);
-
-impl Draws {
-    pub(super) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    /// A number in [0, n).
-    pub(super) const fn below(&mut self, n: u64) -> u64 {
-        ((self.next() as u128 * n as u128) >> 64) as u64
-    }
-
-    /// A number in [0, 1).
-    pub(super) const fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    pub(super) const fn guid(&mut self) -> Guid {
+impl Guid {
+    /// The next one.
+    pub(super) const fn draw(draws: &mut Draws) -> Self {
         const VERSION: u128 = 0xf << 76;
         const VARIANT: u128 = 0x3 << 62;
-        let random = ((self.next() as u128) << 64) | self.next() as u128;
-        Guid((random & !VERSION & !VARIANT) | (0x4 << 76) | (0x2 << 62))
+        let random = ((draws.next() as u128) << 64) | draws.next() as u128;
+        Self((random & !VERSION & !VARIANT) | (0x4 << 76) | (0x2 << 62))
     }
 }
 
@@ -70,7 +47,7 @@ mod tests {
     fn a_guid_is_a_version_4_uuid() {
         let mut draws = Draws::new(1);
         for _ in 0..100 {
-            let text = draws.guid().to_string();
+            let text = Guid::draw(&mut draws).to_string();
             let parts: Vec<&str> = text.split('-').collect();
             let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
             assert_eq!(lengths, [8, 4, 4, 4, 12]);

@@ -68,7 +68,7 @@ pub fn presence_key(dea: Guid) -> Result<Key> {
 }
 
 /// A key from a text that is known to be one.
-pub(super) fn key(text: impl AsRef<str>) -> Result<Key> {
+pub(crate) fn key(text: impl AsRef<str>) -> Result<Key> {
     Key::new(&text).map_err(|error| Error::Backend {
         action: format!("name {}", text.as_ref()),
         source: error.into(),

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::guid::{Draws, Guid};
+use super::guid::Guid;
+use crate::draws::Draws;
 
 /// Maximum number of apps on a DEA.
 pub const DEA_CAPACITY: usize = 100;
@@ -162,7 +163,7 @@ impl Simulator {
 
     fn add_dea(&mut self) {
         let dea = Dea {
-            guid: self.draws.guid(),
+            guid: Guid::draw(&mut self.draws),
             heartbeat_second: self.draws.below(HEARTBEAT_INTERVAL_S),
             advertise_second: self.draws.below(ADVERTISE_INTERVAL_S),
             apps: Vec::new(),
@@ -184,7 +185,11 @@ impl Simulator {
             if load + 1 < DEA_CAPACITY {
                 self.with_room.insert((load + 1, dea));
             }
-            let (guid, version, instance) = (self.draws.guid(), self.draws.guid(), self.draws.guid());
+            let (guid, version, instance) = (
+                Guid::draw(&mut self.draws),
+                Guid::draw(&mut self.draws),
+                Guid::draw(&mut self.draws),
+            );
             let state = if self.draws.unit() < self.options.crashed {
                 AppState::Crashed
             } else {

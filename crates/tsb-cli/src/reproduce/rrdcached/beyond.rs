@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tsb_core::latency::Histogram;
-use tsb_core::report::experiment::{Beyond, Drain, TimeQuantiles};
+use tsb_core::report::experiment::rrdcached::{Beyond, Drain, TimeQuantiles};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_stores::write_cache::SyncPolicy;
 

@@ -1,6 +1,7 @@
 //! The published figures next to the measured ones, and the mistakes of the original.
 
-use tsb_core::report::experiment::{Round, Row};
+use tsb_core::report::experiment::rrdcached::Round;
+use tsb_core::report::experiment::{Figure, Row};
 
 /// Number of files; seconds of direct updates in the first, second and third pass; then through
 /// rrdcached in the same passes: the client's time, and the time until the disk was idle.
@@ -101,14 +102,8 @@ pub(super) fn rows(rounds: &[Round]) -> Vec<Row> {
 }
 
 fn row(files: usize, pass: &str, way: &str, published: f64, measured: f64, why: &str) -> Row {
-    Row {
-        what: format!("{files} files, {pass} pass, {way}"),
-        published,
-        measured,
-        unit: "s".to_owned(),
-        ratio: measured / published,
-        why: why.to_owned(),
-    }
+    let what = format!("{files} files, {pass} pass, {way}");
+    Row::new(what, Figure::of(&[measured]), "s", why).beside(published)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The passes of one engine over all files, cold and warm, within a step and crossing one.
 
-use tsb_core::report::experiment::Round;
+use tsb_core::report::experiment::rrdcached::Round;
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_rrd::Session;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{Advice, fadvise, syncfs};
-use tsb_core::report::experiment::Resident;
+use tsb_core::report::experiment::rrdcached::Resident;
 use tsb_rrd::{Archive, Cf, DataSource, DsKind, Layout, RrdFile, Session};
 
 use super::{Result, failed};

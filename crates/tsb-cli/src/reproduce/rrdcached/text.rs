@@ -3,19 +3,20 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tsb_core::report::experiment::{Beyond, Reproduction, Round, Row};
+use tsb_core::report::experiment::Row;
+use tsb_core::report::experiment::rrdcached::{Beyond, Reproduction, Round};
 
 /// The whole text.
 pub(super) fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
     let mut out = String::new();
-    let _ = writeln!(out, "What does rrdcached buy? Daemon: {}", experiment.daemon);
+    let _ = writeln!(out, "What does rrdcached buy? Daemon: {}", experiment.details.daemon);
     if experiment.is_debug_build {
         let _ = writeln!(out, "A build without optimization: our own figures are too high.");
     }
-    rounds(&mut out, &experiment.rounds);
+    rounds(&mut out, &experiment.details.rounds);
     published(&mut out, &experiment.rows);
-    beyond(&mut out, &experiment.beyond);
+    beyond(&mut out, &experiment.details.beyond);
     let _ = writeln!(out, "\nWhat the original got wrong, or left unmeasured");
     for mistake in &experiment.mistakes {
         let _ = writeln!(out, "  - {mistake}");
@@ -23,7 +24,7 @@ pub(super) fn page(result: &Reproduction) -> String {
     let _ = writeln!(
         out,
         "\n{} files do not hold what they were told last; took {:.0} s",
-        experiment.files_wrong, result.took_seconds
+        experiment.details.files_wrong, result.took_seconds
     );
     out
 }
@@ -84,9 +85,19 @@ fn published(out: &mut String, rows: &[Row]) {
         let _ = writeln!(
             out,
             "  {:45}  {:>9.3} {}  {:>9.3} {}  ratio {:.4}",
-            row.what, row.published, row.unit, row.measured, row.unit, row.ratio,
+            row.what,
+            figure(row.published),
+            row.unit,
+            figure(row.measured),
+            row.unit,
+            figure(row.ratio),
         );
     }
+}
+
+/// A figure of a row; each row of this experiment has all of them.
+fn figure(figure: Option<f64>) -> f64 {
+    figure.unwrap_or(f64::NAN)
 }
 
 /// The figures of each entry under their names in the document.

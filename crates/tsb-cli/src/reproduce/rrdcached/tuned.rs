@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tsb_core::report::experiment::Beyond;
+use tsb_core::report::experiment::rrdcached::Beyond;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::beyond;

@@ -1,0 +1,37 @@
+//! The folder of an experiment.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// A temporary folder for what an experiment stores. It is removed when the value is dropped.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes a folder in `dir`, named for this process.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] if it cannot be made.
+    pub fn make(dir: &Path) -> Result<Self, Error> {
+        let made = dir.canonicalize().and_then(|dir| {
+            let folder = dir.join(format!("tsb-reproduce-{}", std::process::id()));
+            std::fs::create_dir(&folder)?;
+            Ok(folder)
+        });
+        made.map(Self)
+            .map_err(|error| Error::unreachable(format!("cannot make a folder in {}", dir.display())).because(&error))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays is named by its folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
