@@ -11,19 +11,19 @@ keys = {}  # the series of each id
 
 def answer(request, argument, lines):
     if request == "define":
-        keys.update(line.rstrip("\n").split(" ", 1) for line in lines)
+        keys.update(line.split(maxsplit=1) for line in lines)
     elif request == "write":
         rows = ((keys[id], int(at), float(value)) for id, at, value in map(str.split, lines))
         db.execute("begin")
         db.executemany("insert or replace into samples values(?, ?, ?)", rows)
         db.execute("commit")
     elif request == "query":
-        for id in map(str.strip, lines):
+        for id in lines:
             found = "select at, value from samples where series = ? and at >= ? and at < ? order by at"
             rows = db.execute(found, (keys[id], *map(int, argument))).fetchall()
-            print("rows", number, len(rows), id, *(f"\n{at} {value!r}" for at, value in rows), sep=" ")
+            print("rows", number, len(rows), id, *(f"\n{at} {value!r}" for at, value in rows))
     elif request == "newest":
-        found = (db.execute("select max(at) from samples where series = ?", (keys[id.strip()],)).fetchone() for id in lines)
+        found = (db.execute("select max(at) from samples where series = ?", (keys[id],)).fetchone() for id in lines)
         return " ".join(["newest", number, str(len(lines)), *("\n" + str("-" if at is None else at) for at, in found)])
     elif request == "flush":
         db.execute("pragma wal_checkpoint(full)")
@@ -37,7 +37,8 @@ levels = "acknowledges=buffered reaches=synced persistent=1" if place else ""
 print("tsb-exec 1 text name=sqlite.py", levels, flush=True)
 for line in sys.stdin:
     request, number, count, *argument = line.split()
-    print(answer(request, argument, [next(sys.stdin) for _ in range(int(count))]), flush=True)
+    lines = [next(sys.stdin).rstrip("\n") for _ in range(int(count))]
+    print(answer(request, argument, lines), flush=True)
     if request == "close":
         db.close()
         break

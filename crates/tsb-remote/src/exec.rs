@@ -10,6 +10,7 @@ mod client;
 mod connection;
 mod cursor;
 mod greeting;
+mod key;
 mod message;
 mod options;
 mod process;

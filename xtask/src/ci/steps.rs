@@ -82,6 +82,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-rrdcached"],
         &["check", "--package", "tsb-rrdcached", "--features", "net"],
         &["check", "--package", "tsb-remote"],
+        &["check", "--package", "tsb-remote", "--features", "exec"],
         &["check", "--package", "tsb-remote", "--features", "mongo"],
         &["check", "--package", "tsb-remote", "--features", "etcd"],
         &["check", "--package", "tsb-run"],

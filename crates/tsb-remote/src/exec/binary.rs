@@ -4,8 +4,8 @@ use tsb_core::bytes::{BytesError, Fault, Reader};
 use tsb_core::{Ids, SeriesId, Times, Timestamp};
 use tsb_stores::store::Reason;
 
+use super::key::word_of;
 use super::message::{Answer, Body, LEVELS, Malformed, REASONS, ROWS_MAX, Request};
-use super::text::word_of;
 use crate::Chunk;
 
 /// Length of a header in bytes: length of the payload, verb, number, count.

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use tsb_core::{SeriesId, SeriesKey, Timestamp};
+use tsb_core::{SeriesId, Timestamp};
 use tsb_stores::store::Reason;
 
+use super::key::word_of;
 use super::message::{Answer, Body, Malformed, REASONS, ROWS_MAX, Request};
 use crate::Chunk;
 
@@ -47,37 +48,6 @@ pub(super) fn put(number: u32, request: &Request<'_>, out: &mut Vec<u8>) {
         Request::Flush(_) | Request::Stats | Request::Close => {}
     }
     out.extend_from_slice(text.as_bytes());
-}
-
-/// A key as one line: the name, then `label=value` words, in the order of labels. Blanks, control
-/// characters, `%` and `=` are percent-encoded, and an empty text is a lone `%`: so different keys
-/// have different lines.
-pub(super) fn word_of(key: &SeriesKey) -> String {
-    let mut line = String::new();
-    put_word(key.name(), &mut line);
-    for (label, value) in key.labels() {
-        line.push(' ');
-        put_word(label, &mut line);
-        line.push('=');
-        put_word(value, &mut line);
-    }
-    line
-}
-
-fn put_word(text: &str, line: &mut String) {
-    if text.is_empty() {
-        line.push('%');
-    }
-    for character in text.chars() {
-        if character.is_whitespace() || character.is_control() || matches!(character, '%' | '=') {
-            let mut bytes = [0; 4];
-            for byte in character.encode_utf8(&mut bytes).bytes() {
-                let _ = write!(line, "%{byte:02X}");
-            }
-        } else {
-            line.push(character);
-        }
-    }
 }
 
 /// An answer whose lines are still arriving.

@@ -6,8 +6,9 @@ use tsb_core::bytes::{u32_at, u64_at};
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Times, Timestamp};
 use tsb_stores::store::TimeRange;
 
+use super::super::key::word_of;
 use super::super::message::{Answer, Body, Decoder, Form, Malformed, REASONS, Request};
-use super::super::text::{LINE_MAX, word_of};
+use super::super::text::LINE_MAX;
 use crate::Chunk;
 
 /// The answer as a program would write it.

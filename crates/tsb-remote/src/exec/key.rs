@@ -1,0 +1,34 @@
+//! Keys as lines, the same in both forms.
+
+use std::fmt::Write as _;
+
+use tsb_core::SeriesKey;
+
+/// A key as one line: the name, then `label=value` words, in the order of labels. Every byte but
+/// letters, digits and `-._~` is percent-encoded, and an empty text is a lone `%`: so different
+/// keys have different lines.
+pub(super) fn word_of(key: &SeriesKey) -> String {
+    let mut line = String::new();
+    put_word(key.name(), &mut line);
+    for (label, value) in key.labels() {
+        line.push(' ');
+        put_word(label, &mut line);
+        line.push('=');
+        put_word(value, &mut line);
+    }
+    line
+}
+
+fn put_word(text: &str, line: &mut String) {
+    if text.is_empty() {
+        line.push('%');
+    }
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            line.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "%{byte:02X}");
+        }
+    }
+}

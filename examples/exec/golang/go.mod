@@ -1,0 +1,3 @@
+module example/exec
+
+go 1.22
