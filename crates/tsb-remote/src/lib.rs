@@ -16,6 +16,8 @@ mod bridge;
 mod client;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "http")]
+pub mod http;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;

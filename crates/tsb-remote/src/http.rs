@@ -1,0 +1,235 @@
+//! HTTP to one server: pooled connections, a deadline for each request, bounded answers, and
+//! credentials in a header.
+//!
+//! An answer of any status is an answer: what a status means for the samples of a request is the
+//! client's own affair. The room knows no protocol of samples. It speaks no TLS, follows no
+//! redirections, and never repeats a request that may change something.
+
+mod answer;
+mod authorization;
+mod request;
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Uri;
+use http::header::AUTHORIZATION;
+use http::uri::Authority;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tsb_core::time::{Clock, MonotonicClock};
+
+pub use answer::{Answer, BodyChunks};
+pub use authorization::Authorization;
+pub use request::{Request, encoded};
+
+use tsb_stores::error::{Error, Result};
+
+/// Maximum size of an answer that is collected, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Maximum time to wait for a connection.
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
+/// Pause before a read is repeated.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum NoAnswer {
+    /// No connection: nothing was sent.
+    Unsent(String),
+    /// It may have been sent.
+    Lost(String),
+}
+
+/// One server.
+pub struct HttpServer {
+    base: String,
+    authorization: Option<Authorization>,
+    client: Client<HttpConnector, Full<Bytes>>,
+    timeout: Duration,
+    clock: MonotonicClock,
+    /// The kind of server and its address, without credentials, for errors.
+    name: String,
+}
+
+impl HttpServer {
+    /// A server with its connection pool; sends nothing yet. `kind` names the server in errors
+    /// (`InfluxDB`), `host` is `HOST` or `HOST:PORT`, and `timeout` is the deadline of a request
+    /// from its first byte to the last byte of its answer.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for a host that is none.
+    pub fn new(
+        kind: &str,
+        host: &str,
+        default_port: u16,
+        authorization: Option<Authorization>,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let wrong = |what: String| Error::Spec {
+            spec: kind.to_owned(),
+            what,
+        };
+        let authority: Authority = host
+            .parse()
+            .map_err(|error| wrong(format!("the host is none: {error}; write HOST or HOST:PORT")))?;
+        let port = match authority.port_u16() {
+            Some(port) => port,
+            None if authority.as_str() == authority.host() => default_port,
+            // Not quoted: credentials may stand there.
+            None => return Err(wrong("the host is none: write HOST or HOST:PORT".to_owned())),
+        };
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(timeout.min(CONNECT_TIMEOUT_MAX)));
+        Ok(Self {
+            base: format!("http://{}:{port}", authority.host()),
+            authorization,
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            timeout,
+            clock: MonotonicClock::new(),
+            name: format!("{kind} at {}:{port}", authority.host()),
+        })
+    }
+
+    /// The kind of server and its address, without credentials.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes a request, and collects its answer, of any status.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] if there is no connection, so nothing was sent. Without a whole
+    /// answer of at most [`ANSWER_BYTES_MAX`] bytes within the deadline: [`Error::Unknown`] if the
+    /// request may change something, otherwise [`Error::Unanswered`], after it was repeated.
+    pub async fn ask(&self, action: &str, request: &Request) -> Result<Answer> {
+        let collected = |answer: BodyChunks| async move {
+            let (status, body) = answer.into_parts();
+            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| NoAnswer::Lost(tsb_stores::error::chain(&*error)))?;
+            Ok(Answer::new(status, body.to_bytes()))
+        };
+        self.repeated(action, request, collected).await
+    }
+
+    /// Makes a request, and returns once the head of its answer is there; the body is then read
+    /// chunk by chunk, each within the deadline.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn stream(&self, action: &str, request: &Request) -> Result<BodyChunks> {
+        self.repeated(action, request, |answer| async { Ok(answer) }).await
+    }
+
+    /// Makes a request; one that changes nothing is repeated within the deadline.
+    async fn repeated<T, F: Future<Output = std::result::Result<T, NoAnswer>>>(
+        &self,
+        action: &str,
+        request: &Request,
+        finish: impl Fn(BodyChunks) -> F,
+    ) -> Result<T> {
+        let deadline = self.clock.now() + self.timeout.as_nanos() as u64;
+        loop {
+            let left = Duration::from_nanos(deadline.saturating_sub(self.clock.now()));
+            let attempt = async { finish(self.once(action, request).await?).await };
+            let late = || NoAnswer::Lost(format!("no answer within {:?}", self.timeout));
+            let outcome = tokio::time::timeout(left, attempt).await;
+            let failure = match outcome.unwrap_or_else(|_| Err(late())) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let is_over = self.clock.now() + PAUSE.as_nanos() as u64 >= deadline;
+            if request.changes || is_over || matches!(failure, NoAnswer::Unsent(_)) {
+                return Err(self.silence(action, request.changes, failure));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn once(&self, action: &str, request: &Request) -> std::result::Result<BodyChunks, NoAnswer> {
+        let unsent = |error: &dyn std::error::Error| NoAnswer::Unsent(tsb_stores::error::chain(error));
+        let uri: Uri = format!("{}{}", self.base, request.path)
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| unsent(&error))?;
+        let mut head = http::Request::builder().method(&request.method).uri(uri);
+        for (name, value) in &request.headers {
+            head = head.header(*name, *value);
+        }
+        if let Some(authorization) = &self.authorization {
+            head = head.header(AUTHORIZATION, authorization.header());
+        }
+        let whole = head
+            .body(Full::new(request.body.clone()))
+            .map_err(|error| unsent(&error))?;
+        let reply = self.client.request(whole).await.map_err(|error| {
+            let text = tsb_stores::error::chain(&error);
+            if error.is_connect() {
+                NoAnswer::Unsent(text)
+            } else {
+                NoAnswer::Lost(text)
+            }
+        })?;
+        Ok(BodyChunks::new(reply, self.timeout, self.full_action(action)))
+    }
+
+    fn silence(&self, action: &str, changes: bool, failure: NoAnswer) -> Error {
+        let action = self.full_action(action);
+        match failure {
+            NoAnswer::Unsent(why) => Error::Unreachable {
+                action,
+                source: why.into(),
+            },
+            NoAnswer::Lost(why) if changes => Error::Unknown {
+                action,
+                source: why.into(),
+            },
+            NoAnswer::Lost(why) => Error::Unanswered {
+                action,
+                source: why.into(),
+            },
+        }
+    }
+
+    /// An answer that says that nothing was done, as an error: its status, the beginning of its
+    /// body, and for 401 and 403 what to do.
+    pub fn refused(&self, action: &str, answer: &Answer) -> Error {
+        self.failed(action, answer.described())
+    }
+
+    /// An error that was not caused by the network.
+    pub fn failed(&self, action: &str, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Backend {
+            action: self.full_action(action),
+            source: why.into(),
+        }
+    }
+
+    /// An error about an answer that leaves open what was done.
+    pub fn unknown(&self, action: &str, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Unknown {
+            action: self.full_action(action),
+            source: why.into(),
+        }
+    }
+
+    fn full_action(&self, action: &str) -> String {
+        format!("{action} ({})", self.name)
+    }
+}
+
+// By hand: the connection pool says nothing.
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServer")
+            .field("name", &self.name)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! A request, and the encoding of texts in its path.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::CONTENT_TYPE;
+
+/// A request, which can be sent several times.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) headers: Vec<(&'static str, &'static str)>,
+    pub(super) body: Bytes,
+    pub(super) changes: bool,
+}
+
+impl Request {
+    /// A `GET` of a path, with its query; it changes nothing.
+    pub fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            changes: false,
+        }
+    }
+
+    /// A `POST` to a path, with its query; it may change something.
+    pub fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self {
+            method: Method::POST,
+            body: body.into(),
+            changes: true,
+            ..Self::get(path)
+        }
+    }
+
+    /// A `POST` of a form with these fields; it may change something.
+    pub fn form(path: impl Into<String>, fields: &[(&str, &str)]) -> Self {
+        let mut body = String::new();
+        for (name, value) in fields {
+            let separator = if body.is_empty() { "" } else { "&" };
+            // Writing to a string cannot fail.
+            let _ = write!(body, "{separator}{name}={}", encoded(value));
+        }
+        Self::post(path, body).with_header(CONTENT_TYPE.as_str(), "application/x-www-form-urlencoded")
+    }
+
+    /// The same request, which changes nothing: without an answer it is repeated.
+    #[must_use]
+    pub fn reading(mut self) -> Self {
+        self.changes = false;
+        self
+    }
+
+    /// The same request with one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+/// Encodes a text for a path, a query or a form: all but letters, digits, `-`, `_`, `.` and `~`.
+pub fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
