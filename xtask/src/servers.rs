@@ -5,6 +5,7 @@
 //! else can fail: `down` stops those processes and no others.
 
 mod etcd;
+mod influxdb;
 mod layouts;
 mod mongod;
 mod mongod_set;
@@ -14,6 +15,7 @@ mod process;
 mod python;
 mod rrdcached;
 mod site;
+mod victoriametrics;
 
 use std::time::Duration;
 
@@ -54,6 +56,8 @@ const SERVERS: &[&dyn Server] = &[
     &mongod_set::MongodSet,
     &etcd::Etcd::SINGLE,
     &etcd::Etcd::THREE,
+    &influxdb::Influxdb,
+    &victoriametrics::VictoriaMetrics,
 ];
 
 /// Runs the command.

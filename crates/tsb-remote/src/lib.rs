@@ -9,7 +9,7 @@
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
 //! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "influx", feature = "victoriametrics"))]
 mod acks;
 mod address;
 mod bridge;
@@ -18,11 +18,15 @@ mod client;
 pub mod etcd;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "influx")]
+pub mod influx;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "influx", feature = "victoriametrics"))]
 mod series_registry;
+#[cfg(feature = "victoriametrics")]
+pub mod victoriametrics;
 
 pub use address::Address;
 pub use bridge::Bridge;

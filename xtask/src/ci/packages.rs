@@ -87,6 +87,21 @@ const PACKAGES: &[Package] = &[
         needed_by: "servers, which asks etcd whether it answers",
     },
     Package {
+        name: "influxdb",
+        probe: &["influxd", "version"],
+        needed_by: "servers, which starts InfluxDB",
+    },
+    Package {
+        name: "victoria-metrics",
+        probe: &["victoria-metrics", "--version"],
+        needed_by: "servers, which starts VictoriaMetrics",
+    },
+    Package {
+        name: "curl",
+        probe: &["curl", "--version"],
+        needed_by: "servers, which asks servers over HTTP whether they answer",
+    },
+    Package {
         name: "strace",
         probe: &["strace", "--version"],
         needed_by: "faults, which records system calls and makes them fail",

@@ -17,10 +17,17 @@ const SERVERS: &[(&str, &str)] = &[
     ("etcd", "TSB_TEST_ETCD"),
     ("etcd-three", "TSB_TEST_ETCD_THREE"),
     ("rrdcached", "TSB_TEST_RRDCACHED"),
+    ("influxdb", "TSB_TEST_INFLUX"),
+    ("victoriametrics", "TSB_TEST_VICTORIAMETRICS"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
-const PROGRAMS: &[(&str, &str)] = &[("mongod", "TSB_TEST_MONGOD"), ("etcd", "TSB_TEST_ETCD_PROGRAM")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("mongod", "TSB_TEST_MONGOD"),
+    ("etcd", "TSB_TEST_ETCD_PROGRAM"),
+    ("influxdb", "TSB_TEST_INFLUX_PROGRAM"),
+    ("victoriametrics", "TSB_TEST_VICTORIAMETRICS_PROGRAM"),
+];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
 /// how many samples a second are sent.
@@ -34,6 +41,8 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("mongod-set", "layout=ticks&drop=1", "1000", "54000"),
     ("etcd", "drop=1", "1000", "10000"),
     ("etcd-three", "drop=1", "1000", "5000"),
+    ("influxdb", "drop=1", "1000", "54000"),
+    ("victoriametrics", "drop=1", "1000", "54000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];

@@ -20,9 +20,11 @@ use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
 mod etcd;
+mod influx;
 mod keeps;
 mod mongo;
 mod rrd;
+mod victoriametrics;
 mod write_cache;
 
 pub(super) use keeps::{Keeps, NamedBy};
@@ -109,7 +111,7 @@ type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn
 pub(super) enum Make {
     Store(OpenFn),
     #[cfg_attr(
-        not(any(feature = "mongo", feature = "etcd")),
+        not(any(feature = "mongo", feature = "etcd", feature = "influx", feature = "victoriametrics")),
         expect(dead_code, reason = "only features bring clients")
     )]
     Client(OpenClientFn),
@@ -121,7 +123,7 @@ pub fn known() -> &'static [StoreInfo] {
     &KNOWN
 }
 
-static KNOWN: [StoreInfo; 10] = [
+static KNOWN: [StoreInfo; 12] = [
     StoreInfo {
         scheme: "null",
         what: "accepts and forgets; calibrates the generator",
@@ -292,6 +294,8 @@ static KNOWN: [StoreInfo; 10] = [
     sqlite_info(),
     mongo::INFO,
     etcd::INFO,
+    influx::INFO,
+    victoriametrics::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",
@@ -430,7 +434,7 @@ fn open_sqlite(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
 }
 
 /// The address of a server, with the credentials that the options name.
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "influx", feature = "victoriametrics"))]
 fn address_of(scheme: &str, place: &str, path: &str, values: &Values<'_>) -> Result<tsb_remote::Address> {
     let address = tsb_remote::Address::parse(scheme, place, path)?;
     Ok(match values.credentials()? {

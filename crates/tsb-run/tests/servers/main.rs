@@ -12,6 +12,7 @@ mod certificates;
 mod daemon;
 mod etcd;
 mod in_flight;
+mod influx;
 #[cfg(feature = "etcd")]
 mod keyed;
 mod life;
@@ -20,6 +21,7 @@ mod mongo;
 mod outage;
 mod places;
 mod relay;
+mod victoriametrics;
 
 use places::ServerKind;
 use tsb_stores::conformance::libtest_mimic::{Arguments, Completion, Failed, Trial, run};
@@ -54,6 +56,8 @@ fn main() -> ExitCode {
         .flat_map(trials)
         .chain(mongo::trials())
         .chain(etcd::trials())
+        .chain(influx::trials())
+        .chain(victoriametrics::trials())
         .chain(keyed::trials())
         .collect();
     run(&arguments, trials).exit_code()

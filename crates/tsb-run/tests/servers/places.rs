@@ -24,6 +24,14 @@ pub(crate) const ETCD: ServerKind = ServerKind {
     feature: "etcd",
     is_built: cfg!(feature = "etcd"),
 };
+pub(crate) const INFLUX: ServerKind = ServerKind {
+    feature: "influx",
+    is_built: cfg!(feature = "influx"),
+};
+pub(crate) const VICTORIAMETRICS: ServerKind = ServerKind {
+    feature: "victoriametrics",
+    is_built: cfg!(feature = "victoriametrics"),
+};
 
 impl ServerKind {
     /// Why a test cannot run that needs what a variable names.
@@ -118,6 +126,10 @@ pub(crate) fn servers() -> Vec<Server> {
         // Few operations, so that batches are cut.
         ("etcd-cut", ETCD, "TSB_TEST_ETCD", "operations=7&parallel=3"),
         ("etcd-three", ETCD, "TSB_TEST_ETCD_THREE", ""),
+        ("influx", INFLUX, "TSB_TEST_INFLUX", ""),
+        // Few lines, so that batches are cut.
+        ("influx-cut", INFLUX, "TSB_TEST_INFLUX", "lines=7"),
+        ("victoriametrics", VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS", ""),
     ];
     let servers = kinds.map(|(name, kind, variable, options)| Server {
         name,
