@@ -5,6 +5,7 @@
 //! else can fail: `down` stops those processes and no others.
 
 mod etcd;
+mod influxdb;
 mod layouts;
 mod mongod;
 mod mongod_set;
@@ -15,6 +16,7 @@ mod prometheus;
 mod python;
 mod rrdcached;
 mod site;
+mod victoriametrics;
 
 use std::time::Duration;
 
@@ -56,6 +58,8 @@ const SERVERS: &[&dyn Server] = &[
     &etcd::Etcd::SINGLE,
     &etcd::Etcd::THREE,
     &prometheus::Prometheus,
+    &influxdb::Influxdb,
+    &victoriametrics::VictoriaMetrics,
 ];
 
 /// Runs the command.

@@ -81,6 +81,7 @@ impl Staleness {
             moments: self.moments,
             unseen: self.unseen,
             never_visible: Some(self.never_visible),
+            visibility_delay_ms: None,
         })
     }
 }
@@ -109,6 +110,10 @@ pub struct StalenessSummary {
     /// 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_visible: Option<u64>,
+    /// How long the store states that an accepted sample may stay invisible to queries, in
+    /// milliseconds: the ages include it. Absent if it states that samples are visible at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visibility_delay_ms: Option<u64>,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod answer;
 mod authorization;
+mod lines;
 mod request;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use tsb_core::time::{Clock, MonotonicClock};
 
 pub use answer::{Answer, BodyChunks};
 pub use authorization::Authorization;
+pub use lines::LineReader;
 pub use request::{Request, encoded};
 
 use tsb_stores::error::{Error, Result};
@@ -203,6 +205,14 @@ impl HttpServer {
     /// An error that was not caused by the network.
     pub fn failed(&self, action: &str, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Backend {
+            action: self.full_action(action),
+            source: why.into(),
+        }
+    }
+
+    /// An error about an answer to a read that cannot be understood.
+    pub fn unanswered(&self, action: &str, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Unanswered {
             action: self.full_action(action),
             source: why.into(),
         }

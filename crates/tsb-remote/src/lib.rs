@@ -20,6 +20,8 @@ pub mod etcd;
 pub mod exec;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "influx")]
+pub mod influx;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;
@@ -29,6 +31,8 @@ pub mod postgres;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
 mod series_registry;
+#[cfg(feature = "victoriametrics")]
+pub mod victoriametrics;
 
 pub use address::Address;
 pub use bridge::Bridge;

@@ -311,6 +311,9 @@ pub enum Exactness {
     Float32,
     /// Rounded to this many decimals.
     Decimals(u8),
+    /// Rounded to this many significant decimal digits of the largest value of its series, by
+    /// magnitude.
+    Significant(u8),
     /// One sample a slot of this many nanoseconds; the others are superseded.
     OnePerSlot(i64),
     /// Only consolidated rows come back, which follow from the samples by this rule.

@@ -11,7 +11,17 @@ use crate::shell::{capture, cargo};
 const NEEDS_LIBRRD: &str = "librrd";
 
 /// Features whose drivers take minutes to compile, and no benchmark has one.
-const REMOTE: &[&str] = &["client", "http", "mongo", "etcd", "prometheus", "postgres"];
+const REMOTE: &[&str] = &[
+    "client",
+    "http",
+    "mongo",
+    "etcd",
+    "prometheus",
+    "postgres",
+    "influx",
+    "victoriametrics",
+    "graphite",
+];
 
 /// The arguments of cargo for them.
 pub(super) fn every() -> Result<Vec<String>> {

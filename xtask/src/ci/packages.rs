@@ -92,6 +92,16 @@ const PACKAGES: &[Package] = &[
         needed_by: "servers and clients, which start Prometheus",
     },
     Package {
+        name: "influxdb",
+        probe: &["influxd", "version"],
+        needed_by: "servers, which starts InfluxDB",
+    },
+    Package {
+        name: "victoria-metrics",
+        probe: &["victoria-metrics", "--version"],
+        needed_by: "servers, which starts VictoriaMetrics",
+    },
+    Package {
         name: "curl",
         probe: &["curl", "--version"],
         needed_by: "servers, which asks servers over HTTP whether they answer",

@@ -18,6 +18,8 @@ const SERVERS: &[(&str, &str)] = &[
     ("etcd-three", "TSB_TEST_ETCD_THREE"),
     ("rrdcached", "TSB_TEST_RRDCACHED"),
     ("prometheus", "TSB_TEST_PROMETHEUS"),
+    ("influxdb", "TSB_TEST_INFLUX"),
+    ("victoriametrics", "TSB_TEST_VICTORIAMETRICS"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
@@ -25,6 +27,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mongod", "TSB_TEST_MONGOD"),
     ("etcd", "TSB_TEST_ETCD_PROGRAM"),
     ("prometheus", "TSB_TEST_PROMETHEUS_PROGRAM"),
+    ("influxdb", "TSB_TEST_INFLUX_PROGRAM"),
+    ("victoriametrics", "TSB_TEST_VICTORIAMETRICS_PROGRAM"),
 ];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
@@ -41,6 +45,8 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("etcd-three", "drop=1", "1000", "5000"),
     // Its out-of-order samples cannot be removed, so each time it is another place.
     ("prometheus", "", "1000", "54000"),
+    ("influxdb", "drop=1", "1000", "54000"),
+    ("victoriametrics", "drop=1", "1000", "54000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];

@@ -221,6 +221,11 @@ fn latencies(run: &Run, lines: &mut Lines) {
                 staleness.p50_ms, staleness.p99_ms, staleness.max_ms
             ),
         );
+        if let Some(delay_ms) = staleness.visibility_delay_ms {
+            lines.sentence(format!(
+                "it includes up to {delay_ms} ms that the store states until a sample is visible; reading back waited for them"
+            ));
+        }
         if let Some(never) = staleness.never_visible.filter(|never| *never > 0) {
             lines.sentence(format!(
                 "{} of {} series never became visible: they are as stale as their first sample is overdue",

@@ -98,16 +98,12 @@ impl BodyChunks {
     /// # Errors
     /// [`Error::Unanswered`] if none come within the deadline, or the body ends half-way.
     pub async fn next(&mut self) -> Result<Option<Bytes>> {
-        let silence = |why: String| Error::Unanswered {
-            action: self.action.clone(),
-            source: why.into(),
-        };
         loop {
             let frame = tokio::time::timeout(self.timeout, self.body.frame()).await;
             match frame {
-                Err(_) => return Err(silence(format!("no more of the answer within {:?}", self.timeout))),
+                Err(_) => return Err(self.unanswered(format!("no more of the answer within {:?}", self.timeout))),
                 Ok(None) => return Ok(None),
-                Ok(Some(Err(error))) => return Err(silence(tsb_stores::error::chain(&error))),
+                Ok(Some(Err(error))) => return Err(self.unanswered(tsb_stores::error::chain(&error))),
                 // Trailers are skipped.
                 Ok(Some(Ok(frame))) => {
                     if let Ok(bytes) = frame.into_data() {
@@ -115,6 +111,13 @@ impl BodyChunks {
                     }
                 }
             }
+        }
+    }
+
+    pub(super) fn unanswered(&self, why: String) -> Error {
+        Error::Unanswered {
+            action: self.action.clone(),
+            source: why.into(),
         }
     }
 

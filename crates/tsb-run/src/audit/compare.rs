@@ -175,11 +175,14 @@ impl Rules {
         }
     }
 
-    /// Whether a value equals the one that was sent, as exactly as the store keeps it.
-    pub(crate) fn is_same(&self, sent: f64, found: f64) -> bool {
+    /// Whether a value equals the one that was sent, as exactly as the store keeps it. `largest` is
+    /// the largest magnitude among the values of its series.
+    pub(crate) fn is_same(&self, sent: f64, found: f64, largest: f64) -> bool {
         match self.exactness {
             Exactness::Float32 => (sent as f32).to_bits() == (found as f32).to_bits(),
             Exactness::Decimals(n) => (sent - found).abs() <= 0.5 * 10f64.powi(-i32::from(n)) * (1.0 + 1e-9),
+            // Half a unit of the last digit.
+            Exactness::Significant(n) => (sent - found).abs() <= 0.5 * 10f64.powi(1 - i32::from(n)) * largest,
             Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
                 sent.to_bits() == found.to_bits()
             }
@@ -232,16 +235,22 @@ fn settle(sent: &mut Columns, slot_ns: i64, keeps_both: bool) -> u64 {
     replaced as u64
 }
 
+/// The largest magnitude among values; 0 of none.
+pub(crate) fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()))
+}
+
 /// Walks both lists in time order.
 fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note: &mut dyn FnMut(Difference)) {
     let (mut s, mut f) = (0, 0);
+    let largest = largest(&sent.values);
     while s < sent.len() || f < found.len() {
         let due = sent.times.get(s).copied();
         let got = found.times.get(f).copied();
         match (due, got) {
             (Some(due), Some(got)) if due == got => {
                 let (expected, found) = (sent.values[s], found.values[f]);
-                if rules.is_same(expected, found) {
+                if rules.is_same(expected, found, largest) {
                     tally.verified += 1;
                 } else {
                     tally.altered += 1;

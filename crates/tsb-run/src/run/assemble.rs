@@ -99,6 +99,10 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         .collect();
     run.noise.clone_from(&performed.observed.noise);
     run.staleness = performed.observed.staleness.summary();
+    if let Some(staleness) = &mut run.staleness {
+        let delay_ms = capabilities.visibility_delay_ms;
+        staleness.visibility_delay_ms = (delay_ms > 0).then_some(delay_ms);
+    }
     run.cost = cost;
     // The store's figures include what was there before.
     let sized = performed
@@ -357,6 +361,7 @@ fn exactness(exactness: Exactness) -> String {
         Exactness::Exact => "exact".to_owned(),
         Exactness::Float32 => "float32".to_owned(),
         Exactness::Decimals(n) => format!("{n} decimals"),
+        Exactness::Significant(n) => format!("{n} significant digits of the largest value"),
         Exactness::OnePerSlot(ns) => format!("one value per slot of {} s", ns as f64 / 1e9),
         Exactness::Consolidated(_) => "consolidated".to_owned(),
         Exactness::Nothing => "nothing comes back".to_owned(),

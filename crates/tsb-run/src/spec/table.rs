@@ -21,11 +21,13 @@ use tsb_stores::write_cache::WriteCache;
 
 mod etcd;
 mod exec;
+mod influx;
 mod keeps;
 mod mongo;
 mod postgres;
 mod prometheus;
 mod rrd;
+mod victoriametrics;
 mod write_cache;
 
 pub(super) use keeps::{Keeps, NamedBy};
@@ -295,6 +297,8 @@ static KNOWN: &[StoreInfo] = &[
     prometheus::INFO,
     postgres::INFO,
     exec::INFO,
+    influx::INFO,
+    victoriametrics::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",

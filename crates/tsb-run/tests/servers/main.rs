@@ -12,6 +12,7 @@ mod certificates;
 mod daemon;
 mod etcd;
 mod in_flight;
+mod influx;
 #[cfg(feature = "etcd")]
 mod keyed;
 mod life;
@@ -21,6 +22,7 @@ mod outage;
 mod places;
 mod prometheus;
 mod relay;
+mod victoriametrics;
 
 use places::ServerKind;
 use tsb_stores::conformance::libtest_mimic::{Arguments, Completion, Failed, Trial, run};
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         .flat_map(trials)
         .chain(mongo::trials())
         .chain(etcd::trials())
+        .chain(influx::trials())
+        .chain(victoriametrics::trials())
         .chain(keyed::trials())
         .chain(prometheus::trials())
         .collect();

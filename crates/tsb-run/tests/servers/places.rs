@@ -32,6 +32,14 @@ pub(crate) const POSTGRES: ServerKind = ServerKind {
     feature: "postgres",
     is_built: cfg!(feature = "postgres"),
 };
+pub(crate) const INFLUX: ServerKind = ServerKind {
+    feature: "influx",
+    is_built: cfg!(feature = "influx"),
+};
+pub(crate) const VICTORIAMETRICS: ServerKind = ServerKind {
+    feature: "victoriametrics",
+    is_built: cfg!(feature = "victoriametrics"),
+};
 
 impl ServerKind {
     /// Why a test cannot run that needs what a variable names.
@@ -140,6 +148,10 @@ pub(crate) fn servers() -> Vec<Server> {
             "TSB_TEST_POSTGRES",
             "write=insert&synchronous_commit=off",
         ),
+        ("influx", INFLUX, "TSB_TEST_INFLUX", ""),
+        // Few lines, so that batches are cut.
+        ("influx-cut", INFLUX, "TSB_TEST_INFLUX", "lines=7"),
+        ("victoriametrics", VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS", ""),
     ];
     let servers = kinds.map(|(name, kind, variable, options)| Server {
         name,

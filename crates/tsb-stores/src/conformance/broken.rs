@@ -34,6 +34,8 @@ enum Kind {
     Floats,
     /// Keeps three decimals.
     Rounded,
+    /// Keeps eleven significant digits.
+    Digits,
     /// Hides a write from the first reader after it.
     Slow,
     /// Accepts samples, and cannot be read.
@@ -44,13 +46,14 @@ enum Kind {
     Forgetful,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Plain,
     Kind::OnDisk,
     Kind::Strict,
     Kind::Both,
     Kind::Floats,
     Kind::Rounded,
+    Kind::Digits,
     Kind::Slow,
     Kind::Mute,
     Kind::Seconds,
@@ -95,6 +98,10 @@ impl Kind {
             },
             Self::Rounded => Capabilities {
                 exactness: Exactness::Decimals(3),
+                ..plain
+            },
+            Self::Digits => Capabilities {
+                exactness: Exactness::Significant(11),
                 ..plain
             },
             Self::Slow => Capabilities {

@@ -190,7 +190,9 @@ fn consolidate(consolidation: Consolidation, values: &[f64]) -> f64 {
     }
 }
 
-/// Whether a raw value equals the one written, in this exactness class.
+/// Whether a raw value equals the one written, in this exactness class. Significant digits are
+/// those of the value itself: the values of the suite are so few digits long that none is lost
+/// to a larger one.
 pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
     match exactness {
         Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
@@ -201,7 +203,15 @@ pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
             let half = 0.5 * 10_f64.powi(-i32::from(decimals));
             same_number(got, written) || (got - written).abs() <= half + written.abs() * f64::EPSILON
         }
+        Exactness::Significant(digits) => {
+            same_number(got, written) || (got - written).abs() <= exactness_unit(digits, written)
+        }
     }
+}
+
+/// Half a unit of the last of some significant digits of a value.
+fn exactness_unit(digits: u8, value: f64) -> f64 {
+    0.5 * 10_f64.powi(1 - i32::from(digits)) * value.abs()
 }
 
 /// Whether a consolidated value is the expected one. Zeros are equal whatever their sign.

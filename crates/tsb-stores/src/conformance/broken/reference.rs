@@ -189,6 +189,12 @@ impl Reference {
                 let rounded = (value * scale).round() / scale;
                 if rounded.is_finite() { rounded } else { value }
             }
+            Exactness::Significant(digits) => {
+                // Writing a number and reading it again cannot fail.
+                format!("{value:.*e}", usize::from(digits.saturating_sub(1)))
+                    .parse()
+                    .unwrap_or(value)
+            }
             _ if self.has(Flaw::RoundsToFloat) => f64::from(value as f32),
             _ if self.has(Flaw::MakesEveryNanTheSame) && value.is_nan() => f64::NAN,
             _ if self.has(Flaw::LosesTheSignOfZero) && value == 0.0 => 0.0,

@@ -1,0 +1,27 @@
+//! The options of an InfluxDB client.
+
+use std::time::Duration;
+
+/// All options except the address.
+#[derive(Clone, Debug)]
+pub struct InfluxOptions {
+    /// Maximum number of samples per request, at least 1. InfluxData recommends 5,000 to 10,000.
+    pub lines: usize,
+    /// Deadline of a request.
+    pub timeout: Duration,
+    /// Whether to remove what an earlier run left in the database.
+    pub drop: bool,
+    /// Maximum number of series.
+    pub max_series: usize,
+}
+
+impl Default for InfluxOptions {
+    fn default() -> Self {
+        Self {
+            lines: 10_000,
+            timeout: Duration::from_secs(10),
+            drop: false,
+            max_series: 1_000_000,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The client: writes batches as text, and answers queries from exports.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use tsb_core::time::{Clock, MonotonicClock};
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+
+use super::connection::{VictoriaConnection, spec_error};
+use super::cursor::VictoriaCursor;
+use super::names::line_start;
+use super::options::VictoriaOptions;
+use super::times::{KeptTimes, MS_NS};
+use crate::Client;
+use crate::acks::Acks;
+use crate::series_registry::SeriesRegistry;
+use tsb_stores::error::Result;
+use tsb_stores::parts::{read, write};
+use tsb_stores::store::{Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats};
+
+mod newest;
+mod opening;
+mod snapshot;
+mod writing;
+
+pub(super) use opening::{remove_runs, series};
+
+/// Significant digits that the server keeps of a value: conformance checks it.
+const DIGITS: u8 = 11;
+/// How long an accepted sample may stay invisible: the server makes rows searchable every second
+/// in old versions and every two in new ones, and new series a moment later.
+const VISIBILITY_DELAY_MS: u64 = 5_000;
+
+/// A series, by number.
+#[derive(Debug)]
+struct Known {
+    keys: Vec<SeriesKey>,
+    /// How its lines begin.
+    starts: Vec<Box<str>>,
+}
+
+/// A client that stores samples under a label of VictoriaMetrics.
+#[derive(Debug)]
+pub struct VictoriaClient {
+    connection: Arc<VictoriaConnection>,
+    options: VictoriaOptions,
+    retention_ms: Option<i64>,
+    registry: SeriesRegistry,
+    known: RwLock<Known>,
+    /// The newest timestamp seen of each series number: searches start there.
+    seen: RwLock<Vec<Timestamp>>,
+    /// Number of samples, and bytes of the whole server, when the client was opened.
+    initial_samples: u64,
+    initial_bytes: u64,
+    synced: AtomicU64,
+    acks: Acks,
+    clock: MonotonicClock,
+}
+
+impl VictoriaClient {
+    /// The times that the server takes at this moment.
+    fn kept(&self) -> KeptTimes {
+        KeptTimes::new(self.clock.wall(), self.retention_ms.unwrap_or(i64::MAX))
+    }
+
+    fn keys_of(&self, numbers: &[u32]) -> Vec<SeriesKey> {
+        let known = read(&self.known);
+        numbers
+            .iter()
+            .map(|number| known.keys[*number as usize].clone())
+            .collect()
+    }
+}
+
+/// How the lines of a series begin; refuses one that this wire cannot carry.
+fn start_of(key: &SeriesKey, place: &str) -> Result<Box<str>> {
+    let start = line_start(key, place);
+    let start = start.map_err(|why| spec_error(format!("series {key} cannot be stored there: {why}")))?;
+    Ok(start.into())
+}
+
+impl fmt::Display for VictoriaClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("victoriametrics")
+    }
+}
+
+impl Client for VictoriaClient {
+    type Cursor = VictoriaCursor;
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new(Durability::Volatile, Durability::Synced);
+        capabilities.resample = true;
+        capabilities.exactness = Exactness::Significant(DIGITS);
+        capabilities.duplicate = OnConflict::KeptBoth;
+        capabilities.resolution_ns = MS_NS;
+        capabilities.special_values = false;
+        capabilities.persistent = true;
+        capabilities.retention_ns = self.retention_ms.and_then(|ms| ms.checked_mul(MS_NS));
+        capabilities.visibility_delay_ms = VISIBILITY_DELAY_MS;
+        capabilities
+    }
+
+    async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.acks.check_open()?;
+        let place = self.connection.place();
+        for (_, key) in series {
+            start_of(key, place)?;
+        }
+        self.registry.define(series, |new| {
+            let mut known = write(&self.known);
+            for (_, key) in new {
+                // All of them can be carried: they were tried before.
+                known.starts.push(start_of(key, place).unwrap_or_default());
+                known.keys.push(key.clone());
+            }
+        })?;
+        // A series is stored with its first sample, and needs no number there.
+        if let Some(unsaved) = self.registry.unsaved().await {
+            unsaved.saved();
+        }
+        Ok(())
+    }
+
+    async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.acks.check_open()?;
+        let mut numbers = Vec::new();
+        let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
+        let rejected = self.write_batch(&numbered).await?;
+        Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Volatile))
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        Position(if level <= Durability::Volatile {
+            self.acks.accepted()
+        } else {
+            self.synced.load(Ordering::Acquire)
+        })
+    }
+
+    async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.acks.check_open()?;
+        if let Scope::Series(series) = scope {
+            self.registry.check(series)?;
+        }
+        if level > Durability::Volatile {
+            let accepted = self.acks.accepted();
+            self.snapshot().await?;
+            self.synced.fetch_max(accepted, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    async fn query(&self, query: &Query<'_>) -> Result<VictoriaCursor> {
+        self.acks.check_open()?;
+        let numbers = self.registry.keys().numbers(query.series)?;
+        let series: VecDeque<_> = query.series.iter().copied().zip(self.keys_of(&numbers)).collect();
+        let range = self.kept().parameters(query.range);
+        Ok(VictoriaCursor::new(&self.connection, range, query.resample, series))
+    }
+
+    async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.acks.check_open()?;
+        let numbers = self.registry.keys().numbers(series)?;
+        self.newest_of(&numbers, into).await
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.acks.check_open()?;
+        self.registry.check(series)?;
+        into.fill(None);
+        Ok(())
+    }
+
+    async fn stats(&self) -> Stats {
+        let accepted = self.acks.accepted();
+        let samples = self.initial_samples + accepted;
+        let series = self.registry.keys().defined() as u64;
+        let mut stats = Stats::new(series, samples, accepted);
+        // Of the whole server: it does not count the bytes of a label.
+        if let Ok(state) = self.connection.state().await {
+            stats.footprint = Footprint::of_sealed(state.bytes.saturating_sub(self.initial_bytes), samples);
+        }
+        stats
+    }
+
+    async fn close(&self) -> Result<()> {
+        if self.acks.close() {
+            self.snapshot().await
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Makes everything durable: a snapshot, which is deleted at once.
+
+use serde::Deserialize;
+
+use super::VictoriaClient;
+use crate::http::{Request, encoded};
+use tsb_stores::error::Result;
+
+/// The answer to making a snapshot.
+#[derive(Debug, Deserialize)]
+struct Made {
+    status: String,
+    #[serde(default)]
+    snapshot: String,
+}
+
+impl VictoriaClient {
+    /// For a snapshot the server writes all that it holds in memory to files, and syncs them.
+    pub(super) async fn snapshot(&self) -> Result<()> {
+        const ACTION: &str = "make a snapshot";
+        let made = self
+            .connection
+            .ask(ACTION, &Request::post("/snapshot/create", ""))
+            .await?;
+        let made = serde_json::from_slice::<Made>(made.body()).ok();
+        let Some(made) = made.filter(|made| made.status == "ok") else {
+            return Err(self
+                .connection
+                .server()
+                .failed(ACTION, "it does not say that there is one"));
+        };
+        let delete = Request::post(format!("/snapshot/delete?snapshot={}", encoded(&made.snapshot)), "");
+        self.connection.ask("delete a snapshot", &delete).await.map(drop)
+    }
+}

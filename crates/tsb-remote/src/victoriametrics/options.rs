@@ -1,0 +1,27 @@
+//! The options of a VictoriaMetrics client.
+
+use std::time::Duration;
+
+/// All options except the address.
+#[derive(Clone, Debug)]
+pub struct VictoriaOptions {
+    /// Maximum number of samples per request, at least 1.
+    pub lines: usize,
+    /// Deadline of a request.
+    pub timeout: Duration,
+    /// Whether to delete what an earlier run left under the label.
+    pub drop: bool,
+    /// Maximum number of series.
+    pub max_series: usize,
+}
+
+impl Default for VictoriaOptions {
+    fn default() -> Self {
+        Self {
+            lines: 10_000,
+            timeout: Duration::from_secs(10),
+            drop: false,
+            max_series: 1_000_000,
+        }
+    }
+}

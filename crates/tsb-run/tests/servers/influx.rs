@@ -1,0 +1,121 @@
+//! InfluxDB 1.x, killed, cut off, and with a password.
+
+use std::path::Path;
+use std::process::Command;
+
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
+
+use crate::daemon::{Daemon, free_ports, output, until};
+use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
+use crate::life;
+use crate::outage::{
+    Outcome, Survivors, TIMEOUT_S, found, nobody_answers, opened, outlives_every_manner, survives, tick,
+};
+use crate::{Test, of_program, places};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let tests: &[(&str, Test)] = &[
+        ("killed_and_restarted", killed),
+        ("many_in_flight", many_in_flight),
+        ("killed_with_many_in_flight", killed_with_many_in_flight),
+        ("a_server_that_misbehaves", misbehaves),
+        ("nobody_answers", |_| nobody_answers("influx")),
+        ("a_password", password),
+        ("a_place_from_its_making_to_its_removal", place),
+    ];
+    of_program(places::INFLUX, "TSB_TEST_INFLUX_PROGRAM", tests)
+}
+
+/// The configuration of a server in a folder of its own.
+fn configured(folder: &Path, port: u16, rpc: u16, auth: bool) -> std::io::Result<()> {
+    let folder_of = |name: &str| folder.join(name).display().to_string();
+    let text = format!(
+        "reporting-disabled = true\nbind-address = \"127.0.0.1:{rpc}\"\n\
+         [meta]\ndir = {:?}\n[data]\ndir = {:?}\nwal-dir = {:?}\n\
+         [monitor]\nstore-enabled = false\n\
+         [http]\nbind-address = \"127.0.0.1:{port}\"\nlog-enabled = false\nauth-enabled = {auth}\n",
+        folder_of("meta"),
+        folder_of("data"),
+        folder_of("wal"),
+    );
+    std::fs::write(folder.join("influxdb.conf"), text)
+}
+
+fn server(program: &str, auth: bool) -> Result<Daemon, Failed> {
+    let [port, rpc] = free_ports()?;
+    let program = program.to_owned();
+    let daemon = Daemon::start(port, move |folder| {
+        let mut command = Command::new(&program);
+        // Without its configuration the server ends at once, and says so.
+        let _ = configured(folder, port, rpc, auth);
+        command.arg("-config").arg(folder.join("influxdb.conf"));
+        command
+    })?;
+    until("it answers", || {
+        output(Command::new("curl").args(["-sS", "--fail", &format!("http://127.0.0.1:{port}/ping?verbose=true")]))
+    })?;
+    Ok(daemon)
+}
+
+fn spec(port: u16, options: &str) -> String {
+    format!("influx://127.0.0.1:{port}/hazard?{options}")
+}
+
+fn killed(program: &str) -> Result<(), Failed> {
+    let mut daemon = server(program, false)?;
+    let store = opened(&spec(daemon.port(), ""))?;
+    survives(&*store, Survivors::All, |clock| {
+        daemon.kill()?;
+        clock.wait_until(clock.now() + SECOND_NS);
+        daemon.restart()
+    })
+}
+
+fn many_in_flight(program: &str) -> Result<(), Failed> {
+    let daemon = server(program, false)?;
+    is_no_slower_with_more(|in_flight| format!("influx://127.0.0.1:{}/flight{in_flight}", daemon.port()))
+}
+
+fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
+    let mut daemon = server(program, false)?;
+    let spec = spec(daemon.port(), &format!("timeout={TIMEOUT_S}s"));
+    outlives_a_kill(&spec, || {
+        daemon.kill()?;
+        MonotonicClock::new().wait_until(SECOND_NS);
+        daemon.restart()
+    })
+}
+
+fn misbehaves(program: &str) -> Result<(), Failed> {
+    let daemon = server(program, false)?;
+    outlives_every_manner(daemon.port(), |port| spec(port, ""))
+}
+
+/// A server that asks who it is lets in who knows the password, and nobody else.
+fn password(program: &str) -> Result<(), Failed> {
+    let daemon = server(program, true)?;
+    let query = format!("http://127.0.0.1:{}/query", daemon.port());
+    let create = "q=CREATE USER root WITH PASSWORD 'hunter2' WITH ALL PRIVILEGES";
+    output(Command::new("curl").args(["-sS", "--fail", &query, "--data-urlencode", create]))?;
+    let of = |credentials: &str| format!("influx://{credentials}127.0.0.1:{}/hazard?", daemon.port());
+    let store = opened(&of("root:hunter2@"))?;
+    if tick(&*store, 1)? != Outcome::Acknowledged || found(&*store)? != [1] {
+        return Err("who may does not write and read".into());
+    }
+    for wrong in ["", "root:hunter234@"] {
+        let error = opened(&of(wrong)).err().ok_or("it is let in without the password")?;
+        let words = format!("{error:?}");
+        if words.contains("hunter") || !words.contains("401") {
+            return Err(words.into());
+        }
+    }
+    Ok(())
+}
+
+fn place(program: &str) -> Result<(), Failed> {
+    let daemon = server(program, false)?;
+    life::of_a_place(&spec(daemon.port(), ""), |command| {
+        output(Command::new("sh").args(["-c", command])).map(drop)
+    })
+}
