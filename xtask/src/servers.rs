@@ -4,7 +4,10 @@
 //! `target/servers`, free ports, and a record of its processes, which is written before anything
 //! else can fail: `down` stops those processes and no others.
 
+mod carbon;
 mod etcd;
+mod go_carbon;
+mod graphite;
 mod layouts;
 mod mongod;
 mod mongod_set;
@@ -54,6 +57,9 @@ const SERVERS: &[&dyn Server] = &[
     &mongod_set::MongodSet,
     &etcd::Etcd::SINGLE,
     &etcd::Etcd::THREE,
+    &carbon::Carbon::CACHE,
+    &carbon::Carbon::RELAY,
+    &go_carbon::GoCarbon,
 ];
 
 /// Runs the command.

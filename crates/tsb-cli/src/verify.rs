@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicU64;
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
 use tsb_core::report::{LedgerReport, Run, VerifiedStore};
+use tsb_core::time::MonotonicClock;
 use tsb_core::verdict::{Evidence, Status, Verdict};
 use tsb_core::workload::Workload;
 use tsb_run::spec::{Spec, Typed};
@@ -26,7 +27,7 @@ use crate::plan::Plan;
 use crate::{query, reports, say};
 use run_facts::RunFacts;
 use show::print;
-use tsb_run::audit::{Audit, History, NewestAnswers, Scope};
+use tsb_run::audit::{Audit, History, NewestAnswers, Scope, is_unconfirmed};
 use tsb_run::damage::ReportedDamage;
 use tsb_run::run::{history, issued_ticks, read_back, settle};
 use tsb_run::{journal, units};
@@ -262,6 +263,8 @@ fn read(
         is_cut_off: false,
         in_doubt: &facts.in_doubt(),
         unnamed,
+        is_unconfirmed: facts.is_direct() && is_unconfirmed(&store.capabilities()),
+        clock: &MonotonicClock::new(),
         heard: &NewestAnswers::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };

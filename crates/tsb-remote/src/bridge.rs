@@ -86,7 +86,7 @@ fn runtime(threads: &OwnThreads) -> Result<Runtime> {
 }
 
 /// Runs one request on a runtime of its own, and waits for it.
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
 pub(crate) fn once<T, F: Future<Output = Result<T>>>(ask: impl FnOnce() -> F) -> Result<T> {
     let runtime = runtime(&OwnThreads::new())?;
     let answer = runtime.block_on(async { ask().await });

@@ -9,13 +9,15 @@
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
 //! server. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
 mod acks;
 mod address;
 mod bridge;
 mod client;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "graphite")]
+pub mod graphite;
 #[cfg(feature = "http")]
 pub mod http;
 mod keyed;

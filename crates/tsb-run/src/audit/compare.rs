@@ -180,9 +180,11 @@ impl Rules {
         match self.exactness {
             Exactness::Float32 => (sent as f32).to_bits() == (found as f32).to_bits(),
             Exactness::Decimals(n) => (sent - found).abs() <= 0.5 * 10f64.powi(-i32::from(n)) * (1.0 + 1e-9),
-            Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
-                sent.to_bits() == found.to_bits()
-            }
+            Exactness::Exact
+            | Exactness::OnePerSlot(_)
+            | Exactness::Consolidated(_)
+            | Exactness::Slots(_)
+            | Exactness::Nothing => sent.to_bits() == found.to_bits(),
         }
     }
 }

@@ -183,7 +183,7 @@ fn half_a_mark_is_one_of_which_nothing_is_known() {
     fs::create_dir(folder.path()).unwrap();
 }
 
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
 #[test]
 fn a_part_of_a_server_is_named_without_credentials() {
     #[cfg(feature = "mongo")]
@@ -205,5 +205,13 @@ fn a_part_of_a_server_is_named_without_credentials() {
             place.remove_command().unwrap(),
             "etcdctl --endpoints 'h:1,i:2379' del --prefix 'p/'"
         );
+    }
+    #[cfg(feature = "graphite")]
+    {
+        let place = place("graphite://me:hunter2@h:1,i/p?folder=/w");
+        assert_eq!(place.to_string(), "prefix p at h:1,i");
+        assert_eq!(place.remove_command().unwrap(), "rm -r '/w/p'");
+        let unknown: Spec = "graphite://h/p".parse().unwrap();
+        assert_eq!(Place::of(&unknown).unwrap().unwrap().remove_command(), None);
     }
 }

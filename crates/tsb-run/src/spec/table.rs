@@ -20,6 +20,7 @@ use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
 mod etcd;
+mod graphite;
 mod keeps;
 mod mongo;
 mod rrd;
@@ -109,7 +110,7 @@ type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn
 pub(super) enum Make {
     Store(OpenFn),
     #[cfg_attr(
-        not(any(feature = "mongo", feature = "etcd")),
+        not(any(feature = "mongo", feature = "etcd", feature = "graphite")),
         expect(dead_code, reason = "only features bring clients")
     )]
     Client(OpenClientFn),
@@ -121,7 +122,7 @@ pub fn known() -> &'static [StoreInfo] {
     &KNOWN
 }
 
-static KNOWN: [StoreInfo; 10] = [
+static KNOWN: [StoreInfo; 11] = [
     StoreInfo {
         scheme: "null",
         what: "accepts and forgets; calibrates the generator",
@@ -292,6 +293,7 @@ static KNOWN: [StoreInfo; 10] = [
     sqlite_info(),
     mongo::INFO,
     etcd::INFO,
+    graphite::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",
@@ -430,7 +432,7 @@ fn open_sqlite(path: &str, values: &Values<'_>) -> Result<Box<dyn Store>> {
 }
 
 /// The address of a server, with the credentials that the options name.
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
 fn address_of(scheme: &str, place: &str, path: &str, values: &Values<'_>) -> Result<tsb_remote::Address> {
     let address = tsb_remote::Address::parse(scheme, place, path)?;
     Ok(match values.credentials()? {

@@ -111,6 +111,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("sqlite", cfg!(feature = "sqlite")),
         ("mongo", cfg!(feature = "mongo")),
         ("etcd", cfg!(feature = "etcd")),
+        ("graphite", cfg!(feature = "graphite")),
     ];
     for (scheme, is_built) in features {
         let refused = format!("{scheme} is not in this build; feature {scheme} would carry it");

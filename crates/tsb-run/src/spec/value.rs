@@ -1,7 +1,7 @@
 //! Option values: durations, sizes and counts, with their forms and ranges.
 
 use std::borrow::Cow;
-#[cfg(any(feature = "mongo", feature = "etcd"))]
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
 use std::time::Duration;
 
 use super::StoreInfo;
@@ -137,7 +137,7 @@ pub(crate) struct Values<'a> {
     given: &'a [(String, String)],
     info: &'static StoreInfo,
     #[cfg_attr(
-        not(any(feature = "mongo", feature = "etcd")),
+        not(any(feature = "mongo", feature = "etcd", feature = "graphite")),
         expect(dead_code, reason = "only clients of servers take them")
     )]
     credentials: Option<&'a Credentials>,
@@ -159,7 +159,7 @@ impl<'a> Values<'a> {
 
     /// The credentials of the address, or otherwise those in the file that the option
     /// `credentials` names.
-    #[cfg(any(feature = "mongo", feature = "etcd"))]
+    #[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
     pub(crate) fn credentials(&self) -> Result<Option<Credentials>> {
         match (self.credentials, self.word("credentials")?) {
             (Some(_), Some(_)) => Err(Error::Spec {
@@ -194,14 +194,14 @@ impl<'a> Values<'a> {
     }
 
     /// A length of time; `default` if the option has neither a value nor a default.
-    #[cfg(any(feature = "mongo", feature = "etcd"))]
+    #[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
     pub(crate) fn duration_or(&self, name: &str, default: Duration) -> Result<Duration> {
         let nanos = self.duration_ns(name)?;
         Ok(nanos.map_or(default, |nanos| Duration::from_nanos(nanos as u64)))
     }
 
     /// Whether an option of the values 0 and 1 is 1.
-    #[cfg(any(feature = "mongo", feature = "etcd"))]
+    #[cfg(any(feature = "mongo", feature = "etcd", feature = "graphite"))]
     pub(crate) fn is_on(&self, name: &str) -> Result<bool> {
         Ok(self.word(name)?.as_deref() == Some("1"))
     }
