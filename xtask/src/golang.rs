@@ -29,6 +29,12 @@ pub(crate) const INFLUX_STRESS: Module = Module {
     path: "github.com/influxdata/influx-stress@v0.0.0-20220325165603-2b2bbb9eb9d0",
 };
 
+/// MIT licence.
+pub(crate) const GO_CARBON: Module = Module {
+    name: "go-carbon",
+    path: "github.com/go-graphite/go-carbon@v0.19.1",
+};
+
 const FLAGS: &str = "-modcacherw -buildvcs=false -mod=mod";
 
 /// Where programs of others are kept.
@@ -36,14 +42,23 @@ pub(crate) fn folder() -> Result<PathBuf> {
     Ok(target_folder()?.join("peers"))
 }
 
-/// The program of a module, built if it is not there yet.
+/// The program of a module in its folder `cmd`, built if it is not there yet.
 pub(crate) fn program(module: &Module, name: &str) -> Result<PathBuf> {
+    built(module, name, &format!("./cmd/{name}"))
+}
+
+/// The program that is a module itself, built if it is not there yet.
+pub(crate) fn root_program(module: &Module) -> Result<PathBuf> {
+    built(module, module.name, ".")
+}
+
+fn built(module: &Module, name: &str, package: &str) -> Result<PathBuf> {
     let folder = folder()?;
     let program = folder.join(name);
     if !program.is_file() {
         let source = source(module)?;
         let mut build = Command::new("go");
-        build.args(["build", "-o"]).arg(&program).arg(format!("./cmd/{name}"));
+        build.args(["build", "-o"]).arg(&program).arg(package);
         run(build.env("GOFLAGS", FLAGS).current_dir(source))?;
     }
     Ok(program)

@@ -4,7 +4,10 @@
 //! `target/servers`, free ports, and a record of its processes, which is written before anything
 //! else can fail: `down` stops those processes and no others.
 
+mod carbon;
 mod etcd;
+mod go_carbon;
+mod graphite;
 mod influxdb;
 mod layouts;
 mod mongod;
@@ -60,6 +63,9 @@ const SERVERS: &[&dyn Server] = &[
     &prometheus::Prometheus,
     &influxdb::Influxdb,
     &victoriametrics::VictoriaMetrics,
+    &carbon::Carbon::CACHE,
+    &carbon::Carbon::RELAY,
+    &go_carbon::GoCarbon,
 ];
 
 /// Runs the command.

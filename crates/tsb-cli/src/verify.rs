@@ -15,6 +15,7 @@ use std::time::Duration;
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
 use tsb_core::report::{LedgerReport, Run, VerifiedStore};
+use tsb_core::time::MonotonicClock;
 use tsb_core::verdict::{Evidence, Status, Verdict};
 use tsb_core::workload::Workload;
 use tsb_run::spec::{Spec, Typed};
@@ -28,7 +29,7 @@ use crate::{query, reports, say};
 use run_facts::RunFacts;
 use show::print;
 pub(crate) use show::text;
-use tsb_run::audit::{Audit, History, NewestAnswers, Scope};
+use tsb_run::audit::{Audit, History, NewestAnswers, Scope, is_unconfirmed};
 use tsb_run::damage::ReportedDamage;
 use tsb_run::run::{history, issued_ticks, read_back, settle};
 use tsb_run::{journal, units};
@@ -296,6 +297,8 @@ fn read(
         is_cut_off: false,
         in_doubt: &facts.in_doubt(),
         unnamed,
+        is_unconfirmed: facts.is_direct() && is_unconfirmed(&store.capabilities()),
+        clock: &MonotonicClock::new(),
         heard: &NewestAnswers::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };

@@ -18,6 +18,8 @@ mod client;
 pub mod etcd;
 #[cfg(feature = "exec")]
 pub mod exec;
+#[cfg(feature = "graphite")]
+pub mod graphite;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "influx")]

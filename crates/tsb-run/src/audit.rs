@@ -10,6 +10,7 @@ mod compare;
 mod consolidate;
 mod history;
 mod newest;
+mod slots;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,10 +18,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tsb_core::ledger::{FindingKind, Findings, LedgerFinding};
-use tsb_core::time::thread_cpu_ns;
+use tsb_core::time::{Clock, thread_cpu_ns};
 use tsb_core::workload::{Replay, Workload};
-use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::{Exactness, Store};
+use tsb_core::{Durability, SeriesId, Timestamp};
+use tsb_stores::{Capabilities, Exactness, Store};
 
 use auditor::Auditor;
 
@@ -31,6 +32,12 @@ pub use newest::{NewestAnswers, Wrong, WrongAnswers};
 
 /// The first this many differences are listed by name; further ones are only counted.
 const NAMED_MAX: usize = 10_000;
+
+/// Whether a store acknowledges nothing although it can be read back: only reading back settles
+/// what became of a sample.
+pub fn is_unconfirmed(capabilities: &Capabilities) -> bool {
+    capabilities.query && capabilities.acknowledges == Durability::Unconfirmed
+}
 
 /// The input of an audit.
 #[derive(Debug)]
@@ -64,6 +71,11 @@ pub struct Scope<'a> {
     /// Samples that were lost, or may have been, and cannot be identified. If there is one, no
     /// row of a consolidating store is compared.
     pub unnamed: u64,
+    /// Whether the target acknowledges nothing: any sample that is not there may never have arrived,
+    /// and counts as [`Audit::absent`].
+    pub is_unconfirmed: bool,
+    /// The time of day, from which archives of slots count back.
+    pub clock: &'a dyn Clock,
     /// The store's answers about its newest samples, collected during the run.
     pub heard: &'a NewestAnswers,
     /// Number of auditing threads; 0 counts as 1.
@@ -240,9 +252,10 @@ impl Scope<'_> {
             whole.add(part?);
         }
         whole.findings.name(self.workload.catalog());
-        whole
-            .wrong_answers
-            .merge(self.heard.wrong_answers(!self.unanswered.is_empty()));
+        whole.wrong_answers.merge(
+            self.heard
+                .wrong_answers(self.is_unconfirmed || !self.unanswered.is_empty()),
+        );
         whole.newest_wrong = whole.wrong_answers.violations(self.workload);
         Ok(whole)
     }
@@ -253,7 +266,7 @@ impl Scope<'_> {
         let capabilities = self.store.capabilities();
         let retention_ns = match capabilities.exactness {
             // Each archive states for itself which rows it must still hold.
-            Exactness::Consolidated(_) => None,
+            Exactness::Consolidated(_) | Exactness::Slots(_) => None,
             _ => capabilities.retention_ns,
         };
         let Some(retention_ns) = retention_ns else {

@@ -61,6 +61,7 @@ pub use error::{Error, Result};
 pub use own_threads::OwnThreads;
 pub use store::{
     Ack, ArchiveRule, Capabilities, Consolidated, Consolidation, Derivation, Exactness, Footprint, OnConflict,
-    Position, Query, Reason, Refusal, Refusals, Resample, Scope, Stats, Store, StoreExt, TimeRange, Visitor,
+    Position, Query, Reason, Refusal, Refusals, Resample, Scope, SlotArchive, SlotArchives, Stats, Store, StoreExt,
+    TimeRange, Visitor,
 };
 pub use write_lane::{AsyncStore, WriteLane};

@@ -11,9 +11,11 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use crate::error::{Error, Result};
 
 mod consolidation;
+mod slots;
 mod stats;
 
 pub use consolidation::{ArchiveRule, Consolidated, Derivation, MAX_ARCHIVES};
+pub use slots::{MAX_SLOT_ARCHIVES, SlotArchive, SlotArchives};
 pub use stats::{Footprint, Stats};
 
 /// Something that keeps samples.
@@ -318,6 +320,8 @@ pub enum Exactness {
     OnePerSlot(i64),
     /// Only consolidated rows come back, which follow from the samples by this rule.
     Consolidated(Consolidated),
+    /// One value per slot comes back, and longer slots that follow from shorter ones by this rule.
+    Slots(SlotArchives),
     /// Nothing comes back.
     Nothing,
 }

@@ -62,6 +62,11 @@ const PACKAGES: &[Package] = &[
         needed_by: "clients, which has a carbon relay pass on to tsb",
     },
     Package {
+        name: "graphite-web",
+        probe: &["/usr/bin/python3", "-c", "import graphite.render"],
+        needed_by: "servers, which reads carbon's files back by its render API",
+    },
+    Package {
         name: "rrdtool",
         probe: &["rrdtool", "--version"],
         needed_by: "the tests that hold our RRD files beside rrdtool's, byte for byte",

@@ -94,6 +94,12 @@ impl Site {
             .collect()
     }
 
+    /// All ports of all processes.
+    pub(super) fn all_ports(&self) -> Vec<u16> {
+        let ports = self.processes.iter().flat_map(|process| &process.ports);
+        ports.copied().collect()
+    }
+
     /// Empties the folder: what an earlier life left is no part of this one.
     pub(super) fn clear(&mut self) -> Result<()> {
         if self.folder.exists() {

@@ -10,6 +10,7 @@ use tsb_core::ledger::{Counter, OF_ACCEPTED};
 use tsb_core::proc::boot_id;
 use tsb_core::report::{Exceptions, JournalReport, LedgerReport, LevelReport, VerifiedStore};
 use tsb_core::schedule::{Frontier, Roster};
+use tsb_core::time::MonotonicClock;
 use tsb_core::workload::Workload;
 use tsb_core::{Durability, SeriesId, Timestamp};
 use tsb_stores::Store;
@@ -19,7 +20,7 @@ use crate::args::{RunEnd, VerifyArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::query;
-use tsb_run::audit::{Audit, NewestAnswers, Scope};
+use tsb_run::audit::{Audit, NewestAnswers, Scope, is_unconfirmed};
 use tsb_run::journal::{Claim, Contents, Section};
 use tsb_run::run::{ExpectedAbsent, history, settle, timetable};
 use tsb_run::units;
@@ -147,6 +148,8 @@ impl<'a> Claims<'a> {
             is_cut_off: true,
             in_doubt: &[],
             unnamed: unnamed.unwrap_or(0),
+            is_unconfirmed: is_unconfirmed(&opened.store.capabilities()),
+            clock: &MonotonicClock::new(),
             heard: &NewestAnswers::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         };

@@ -62,6 +62,11 @@ impl<'a> RunFacts<'a> {
         }
     }
 
+    /// Whether samples went directly to the store, so that it alone knows what arrived.
+    pub(super) fn is_direct(&self) -> bool {
+        self.source == OutcomeSource::Store
+    }
+
     /// Refused samples, as far as they are named.
     pub(super) fn rejected(&self) -> Vec<(SeriesId, Timestamp)> {
         self.exceptions.map(Exceptions::rejected_samples).unwrap_or_default()

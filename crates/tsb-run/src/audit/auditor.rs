@@ -5,13 +5,17 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use tsb_core::time::SECOND_NS;
 use tsb_core::workload::Replay;
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::{ArchiveRule, Consolidated, Exactness, OnConflict, Query, Resample, StoreExt as _, TimeRange};
+use tsb_stores::{
+    ArchiveRule, Consolidated, Exactness, OnConflict, Query, Resample, SlotArchives, StoreExt as _, TimeRange,
+};
 
 use super::compare::{Columns, Difference, Rules, compare};
 use super::consolidate::{self, ArchiveRows, StoreAnswer, UncertainSamples};
 use super::newest::Wrong;
+use super::slots::{self, SlotAnswer};
 use super::{Audit, NamedSamples, Scope, TicksByGroup};
 
 /// Number of series that an auditor claims at a time.
@@ -19,6 +23,10 @@ const STRIDE: usize = 64;
 /// Nanoseconds by which the store's newest accepted timestamp may differ from the one sent: a
 /// store that parses times as floats rounds them.
 const MISPLACED_NS: i64 = 4_000;
+
+/// Seconds for which the oldest slots of an archive may be missing although they are kept: while it
+/// is read, time goes on.
+const OLDEST_S: i64 = 5;
 
 /// The store's answers about the newest samples of some series, given without reading the
 /// series.
@@ -81,6 +89,8 @@ impl<'a> Auditor<'a> {
                 let (said, kept_from) = (said.newest[index], rules.keeps_from);
                 let heard = self.scope.heard;
                 let wrong = heard.check(id, newest_sent, said, newest_found, kept_from);
+                // What was visible and not acknowledged may be gone after a restart.
+                let wrong = wrong.filter(|wrong| !(self.scope.is_unconfirmed && matches!(wrong, Wrong::Back { .. })));
                 let wrong = wrong.or_else(|| is_ahead(accepted, newest_sent));
                 if let Some(wrong) = wrong {
                     self.audit.wrong_answers.push(id, wrong);
@@ -151,16 +161,28 @@ impl<'a> Auditor<'a> {
             };
             let tally = consolidate::compare(&rule, &self.sent, &uncertain, &answer, note);
             (tally, self.scope.of_this_run(newest.map(Timestamp::from_secs)))
+        } else if let Exactness::Slots(rule) = rules.exactness {
+            let answer = self.slots(&rule, id)?;
+            let newest = answer
+                .archives
+                .first()
+                .and_then(|slots| slots.keys().next_back().copied());
+            let may_be_absent = self.scope.is_unconfirmed || unanswered.is_some();
+            let tally = slots::compare(&rule, &self.sent, may_be_absent, &answer, note);
+            (tally, self.scope.of_this_run(newest.map(Timestamp::from_secs)))
         } else {
             self.read(id)?;
             let tally = compare(&mut self.sent, &self.found, rules, note);
             (tally, self.found.times.last().copied())
         };
-        if let Some(unanswered) = unanswered {
-            let absent = settle(&mut notes, unanswered);
-            tally.missing -= absent;
-            self.audit.absent += absent;
-        }
+        let absent = if self.scope.is_unconfirmed {
+            self.audit.unanswered += self.sent.len() as u64;
+            forgive(&mut notes)
+        } else {
+            unanswered.map_or(0, |unanswered| settle(&mut notes, unanswered))
+        };
+        tally.missing -= absent;
+        self.audit.absent += absent;
         self.audit.tally.add(&tally);
         for difference in notes {
             self.audit.note(id, difference);
@@ -225,6 +247,33 @@ impl<'a> Auditor<'a> {
         rule.archives().map(read).collect()
     }
 
+    /// The known slots of every archive, and since when each keeps them.
+    fn slots(&self, rule: &SlotArchives, id: SeriesId) -> tsb_stores::Result<SlotAnswer> {
+        let mut answer = SlotAnswer {
+            since_s: self.scope.since.map(Timestamp::as_secs),
+            ..SlotAnswer::default()
+        };
+        for (level, archive) in rule.archives().enumerate() {
+            let resample = Resample {
+                step_ns: archive.slot_s * SECOND_NS as i64,
+                consolidation: rule.consolidation,
+            };
+            let rows = self
+                .scope
+                .store
+                .rows(id, TimeRange::ALL, (level > 0).then_some(resample))?;
+            answer
+                .archives
+                .push(rows.into_iter().map(|(at, value)| (at.as_secs(), value)).collect());
+            let now_s = self.scope.clock.wall().as_secs();
+            let newest_s = self.sent.times.iter().max().map_or(now_s, |at| at.as_secs().max(now_s));
+            answer
+                .keeps_from_s
+                .push(newest_s - archive.retention_s() + archive.slot_s + OLDEST_S);
+        }
+        Ok(answer)
+    }
+
     fn read(&mut self, id: SeriesId) -> tsb_stores::Result<()> {
         let found = &mut self.found;
         found.clear();
@@ -242,6 +291,13 @@ impl<'a> Auditor<'a> {
             ControlFlow::Continue(())
         })
     }
+}
+
+/// Removes all missing samples from the differences: none was acknowledged. Returns how many.
+fn forgive(differences: &mut Vec<Difference>) -> u64 {
+    let before = differences.len();
+    differences.retain(|difference| !matches!(difference, Difference::Missing { .. }));
+    (before - differences.len()) as u64
 }
 
 /// An error if the store claims to have accepted a sample newer than any that was sent.

@@ -183,9 +183,11 @@ impl Rules {
             Exactness::Decimals(n) => (sent - found).abs() <= 0.5 * 10f64.powi(-i32::from(n)) * (1.0 + 1e-9),
             // Half a unit of the last digit.
             Exactness::Significant(n) => (sent - found).abs() <= 0.5 * 10f64.powi(1 - i32::from(n)) * largest,
-            Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
-                sent.to_bits() == found.to_bits()
-            }
+            Exactness::Exact
+            | Exactness::OnePerSlot(_)
+            | Exactness::Consolidated(_)
+            | Exactness::Slots(_)
+            | Exactness::Nothing => sent.to_bits() == found.to_bits(),
         }
     }
 }

@@ -218,4 +218,12 @@ fn a_part_of_a_server_is_named_without_credentials() {
         let round = "postgres://h/db".parse::<Spec>().unwrap().of_round(4);
         assert_eq!(round.to_string(), "postgres://h/db?schema=tsb-round-4");
     }
+    #[cfg(feature = "graphite")]
+    {
+        let place = place("graphite://me:hunter2@h:1,i/p?folder=/w");
+        assert_eq!(place.to_string(), "prefix p at h:1,i");
+        assert_eq!(place.remove_command().unwrap(), "rm -r '/w/p'");
+        let unknown: Spec = "graphite://h/p".parse().unwrap();
+        assert_eq!(Place::of(&unknown).unwrap().unwrap().remove_command(), None);
+    }
 }

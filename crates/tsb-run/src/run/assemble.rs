@@ -11,7 +11,7 @@ use tsb_core::report::{
     BreakdownReport, Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, KnownParts, Latency,
     ListenerReport, Offered, PlaceReport, Projection, Rate, Run, Size, Target,
 };
-use tsb_stores::{Exactness, Stats, Store};
+use tsb_stores::{Exactness, SlotArchive, SlotArchives, Stats, Store};
 
 use super::cost::{audit_of_each, bytes_of_each, unexplained};
 use super::earlier;
@@ -22,7 +22,7 @@ use super::path::Wire;
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
 use super::{interval_latencies, peak, phases, recorded};
-use crate::audit::Audit;
+use crate::audit::{Audit, is_unconfirmed};
 
 /// The inputs of a report.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let (context, performed) = (parts.context, parts.performed);
     let driven = &performed.driven;
     let capabilities = parts.store.capabilities();
-    let ledger_inputs = ledger_inputs(context, performed, parts.audit());
+    let ledger_inputs = ledger_inputs(context, performed, &**parts.store, parts.audit());
     let ledger = ledger_inputs.ledger();
     let rate = rate(parts);
     let response = Summary::new(&driven.response.total, driven.timed_samples);
@@ -84,7 +84,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
         durability(parts, response),
         rate,
         ledger,
-        latency(context, performed, response),
+        latency(parts, response),
     );
     run.started_at_ns = parts.base.0;
     run.duration_ns = driven.elapsed_ns;
@@ -127,19 +127,28 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
 pub(super) fn ledger_inputs<'a>(
     context: &'a RunContext,
     performed: &'a Performed,
+    store: &dyn Store,
     audit: Option<&'a Audit>,
 ) -> LedgerInputs<'a> {
+    let is_unconfirmed = is_unconfirmed(&store.capabilities());
+    // Behind a listener, only reading back says which of them came.
+    let open = if is_unconfirmed && performed.driven.wire.is_some() && audit.is_some() {
+        performed.accepted
+    } else {
+        0
+    };
     LedgerInputs {
+        is_unconfirmed,
         transport: context.plan.transport,
         protocol: context.plan.protocol,
         merges: context.plan.wire.gro,
         driven: &performed.driven,
-        accepted: performed.accepted,
+        accepted: performed.accepted - open,
         unsettled: if performed.driven.is_partial {
             // The emitter's counters include them in `unknown` already.
-            0
+            open
         } else {
-            performed.totals.unsettled.load(Ordering::Relaxed)
+            performed.totals.unsettled.load(Ordering::Relaxed) + open
         },
         rejects: &performed.rejects,
         audit,
@@ -150,7 +159,8 @@ pub(super) fn ledger_inputs<'a>(
     }
 }
 
-fn latency(context: &RunContext, performed: &Performed, response: Summary) -> Latency {
+fn latency(parts: &Parts<'_>, response: Summary) -> Latency {
+    let (context, performed) = (parts.context, parts.performed);
     let driven = &performed.driven;
     let transport = context.plan.transport;
     let protocol = transport.is_wire().then_some(context.plan.protocol);
@@ -160,7 +170,11 @@ fn latency(context: &RunContext, performed: &Performed, response: Summary) -> La
     curves.delivery = is_delivered.then(|| Curve::new(&driven.delivery.total));
     curves.service = Curve::new(&driven.service.total);
     curves.lag = Curve::new(&driven.lag.total);
-    let mut latency = Latency::new(done_means(protocol, transport));
+    let mut latency = Latency::new(done_means(
+        protocol,
+        transport,
+        is_unconfirmed(&parts.store.capabilities()),
+    ));
     latency.response = response;
     latency.delivery = is_delivered.then(|| Summary::new(&driven.delivery.total, driven.timed_samples));
     latency.service = Summary::new(&driven.service.total, driven.timed_samples);
@@ -364,8 +378,15 @@ fn exactness(exactness: Exactness) -> String {
         Exactness::Significant(n) => format!("{n} significant digits of the largest value"),
         Exactness::OnePerSlot(ns) => format!("one value per slot of {} s", ns as f64 / 1e9),
         Exactness::Consolidated(_) => "consolidated".to_owned(),
+        Exactness::Slots(rule) => slots(&rule),
         Exactness::Nothing => "nothing comes back".to_owned(),
     }
+}
+
+fn slots(rule: &SlotArchives) -> String {
+    let archive = |archive: SlotArchive| format!("{} s for {} s", archive.slot_s, archive.retention_s());
+    let archives: Vec<String> = rule.archives().map(archive).collect();
+    format!("the last value of each slot, consolidated: {}", archives.join(", "))
 }
 
 /// A hash (FNV-1a) of the workload's specification and of the first tick of every group. Equal
@@ -425,6 +446,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
     ));
     notes.extend(driven_directly(parts));
     notes.extend(in_flight(parts));
+    notes.extend(unacknowledged(parts));
     notes.extend(unanswered(parts));
     notes.extend(parts.performed.unflushed.clone());
     notes.extend(seen_from_outside(parts));
@@ -463,6 +485,21 @@ fn in_flight(parts: &Parts<'_>) -> Option<String> {
         ""
     };
     (most > 0).then(|| format!("at most {most} of {bound} writes were in flight at a time{full}"))
+}
+
+/// A note on a server that acknowledges nothing.
+fn unacknowledged(parts: &Parts<'_>) -> Option<String> {
+    if !is_unconfirmed(&parts.store.capabilities()) {
+        return None;
+    }
+    let settled = match parts.audit() {
+        Some(_) => "what was not there when it was read back was lost on the way or by the server",
+        None => "nothing was read back, so what became of them stays unknown",
+    };
+    Some(format!(
+        "{} acknowledges nothing: every sample handed to it is unknown; {settled}",
+        parts.store
+    ))
 }
 
 /// A note on operations that a server never answered, or that never reached one.

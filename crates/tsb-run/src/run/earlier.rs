@@ -75,7 +75,7 @@ pub(super) fn check(context: &RunContext, store: &dyn Store, place: Option<&Plac
     let capabilities = store.capabilities();
     let samples = Some(store.stats().samples).filter(|samples| *samples > 0);
     let series = match (spec, capabilities.exactness) {
-        (Some(spec), Exactness::Consolidated(_)) if samples.is_none() => listed(spec)?,
+        (Some(spec), Exactness::Consolidated(_) | Exactness::Slots(_)) if samples.is_none() => listed(spec)?,
         _ => None,
     };
     if samples.is_none() && series.is_none() {
@@ -101,7 +101,7 @@ fn listed(spec: &crate::spec::Spec) -> Result<Option<u64>, Error> {
 /// [`Error::Plan`] for a place that is not empty, and where times would collide.
 pub(super) fn check_defined(context: &RunContext, store: &dyn Store, place: Option<&Place>) -> Result<(), Error> {
     let capabilities = store.capabilities();
-    let is_uncounted = matches!(capabilities.exactness, Exactness::Consolidated(_));
+    let is_uncounted = matches!(capabilities.exactness, Exactness::Consolidated(_) | Exactness::Slots(_));
     if !capabilities.query || context.held.get().is_none() && !is_uncounted {
         return Ok(());
     }

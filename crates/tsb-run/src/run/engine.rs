@@ -469,7 +469,7 @@ fn judged(
     performed: &Performed,
     asked: Vec<AskedStream>,
 ) -> Vec<JudgedStream> {
-    let unnamed = ledger_inputs(context, performed, None).unnamed();
+    let unnamed = ledger_inputs(context, performed, store, None).unnamed();
     let facts = (&*performed.driven, &*performed.rejects, unnamed);
     queries::judge(context, base, &store.capabilities(), facts, asked)
 }

@@ -32,6 +32,9 @@ pub(super) struct LedgerInputs<'a> {
     pub driven: &'a PassResult,
     /// Samples that the store accepted.
     pub accepted: u64,
+    /// Whether the store acknowledges nothing, so that only reading back settles what became of a
+    /// sample.
+    pub is_unconfirmed: bool,
     /// Samples that the listener handed to a server which never answered for them.
     pub unsettled: u64,
     /// Samples that the store refused.
@@ -90,6 +93,11 @@ impl LedgerInputs<'_> {
         }
         if let Some(preloaded) = &self.preloaded {
             preloaded.count(&mut counts);
+            if self.is_settled_by_reading() {
+                counts
+                    .set(Counter::Confirmed, 0)
+                    .add(Counter::Unknown, preloaded.accepted());
+            }
         }
         let mut ledger = LedgerReport::default();
         ledger.counts = counts;
@@ -158,26 +166,41 @@ impl LedgerInputs<'_> {
             nameless: self.never_arrived() + self.rejects.named().1,
             is_guess: false,
             operations_unnamed: self.driven.exceptions_dropped,
-            unknown: if is_direct {
-                self.driven.counts.unknown.samples
-            } else {
-                0
-            },
+            unknown: if is_direct { self.unknown() } else { 0 },
             absent_before: None,
         }
+    }
+
+    /// Whether samples went directly to a server that acknowledges nothing.
+    fn is_settled_by_reading(&self) -> bool {
+        self.is_unconfirmed && self.driven.wire.is_none()
+    }
+
+    /// Samples handed to a server that never said what became of them.
+    fn unknown(&self) -> u64 {
+        let emitted = &self.driven.counts;
+        if !self.is_settled_by_reading() {
+            return emitted.unknown.samples;
+        }
+        let preloaded = self.preloaded.map_or(0, |preloaded| preloaded.accepted());
+        emitted.unknown.samples + emitted.accepted + preloaded
     }
 
     /// Without a listener of ours everything arrives. A foreign server may not confirm it, and
     /// then only reading back settles the outcome.
     fn direct(&self, sent: u64, counts: &mut Ledger) {
         let emitted = &self.driven.counts;
-        let unknown = emitted.unknown.samples;
+        let (confirmed, unknown) = if self.is_unconfirmed {
+            (0, emitted.accepted + emitted.unknown.samples)
+        } else {
+            (emitted.accepted, emitted.unknown.samples)
+        };
         if unknown == 0 {
             counts.set(Counter::Received, sent);
             return;
         }
         counts
-            .set(Counter::Confirmed, emitted.accepted)
+            .set(Counter::Confirmed, confirmed)
             .set(Counter::Refused, emitted.rejected)
             .set(Counter::Unknown, unknown);
     }
@@ -277,8 +300,11 @@ pub fn excepted(driven: &PassResult) -> Exceptions {
 }
 
 /// The event that ends an operation, as text for the report.
-pub(super) fn done_means(protocol: Option<Protocol>, transport: Transport) -> String {
+pub(super) fn done_means(protocol: Option<Protocol>, transport: Transport, is_unconfirmed: bool) -> String {
     match protocol {
+        None if is_unconfirmed => {
+            "the operating system took it for the connection (the server acknowledges nothing)".to_owned()
+        }
         Some(_) if transport.is_answered() => {
             "the answer to its request came, which is given when the store has taken it".to_owned()
         }

@@ -13,7 +13,7 @@ use super::guarded_store::{caught, poisoned};
 use super::preload::history;
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
-use crate::audit::{Audit, Scope};
+use crate::audit::{Audit, Scope, is_unconfirmed};
 use crate::controls::Controls;
 use crate::observer::Phase;
 use crate::units;
@@ -93,7 +93,9 @@ fn audit(
         },
         is_cut_off: false,
         in_doubt: &in_doubt,
-        unnamed: ledger_inputs(context, performed, None).unnamed(),
+        unnamed: ledger_inputs(context, performed, &**store, None).unnamed(),
+        is_unconfirmed: !context.plan.transport.is_wire() && is_unconfirmed(&store.capabilities()),
+        clock: &*context.clock,
         heard: &performed.observed.heard,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };

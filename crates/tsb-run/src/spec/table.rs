@@ -21,6 +21,7 @@ use tsb_stores::write_cache::WriteCache;
 
 mod etcd;
 mod exec;
+mod graphite;
 mod influx;
 mod keeps;
 mod mongo;
@@ -299,6 +300,7 @@ static KNOWN: &[StoreInfo] = &[
     exec::INFO,
     influx::INFO,
     victoriametrics::INFO,
+    graphite::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",

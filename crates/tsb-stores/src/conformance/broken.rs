@@ -244,9 +244,10 @@ fn every_clause_has_a_check_and_every_check_is_run_for_some_kind() {
     for clause in 1..=11 {
         assert!(run.iter().any(|check| check.clause() == clause), "clause {clause}");
     }
-    let consolidated: Vec<&str> = super::cases::consolidated::CASES.iter().map(|case| case.name).collect();
+    let of_rows = [super::cases::consolidated::CASES, super::cases::slots::CASES];
+    let consolidated: Vec<&str> = of_rows.into_iter().flatten().map(|case| case.name).collect();
     for case in super::cases::all() {
-        // Checks that apply only to the ring, or to stores of consolidated rows.
+        // Checks that apply only to the ring, or to stores of consolidated rows or slots.
         let elsewhere = case.name == "c6_a_slot_keeps_its_last_write" || consolidated.contains(&case.name);
         assert!(
             elsewhere || run.iter().any(|check| check.name().ends_with(case.name)),

@@ -16,13 +16,14 @@ mod order;
 mod query;
 mod random;
 mod resample;
+pub(super) mod slots;
 pub(super) mod tick_writer;
 mod unclosed;
 mod write;
 
 /// All checks, by clause.
 pub(super) fn all() -> impl Iterator<Item = &'static Case> {
-    let files: [&'static [Case]; 14] = [
+    let files: [&'static [Case]; 15] = [
         concurrent::CASES,
         define::CASES,
         write::CASES,
@@ -33,6 +34,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
         query::CASES,
         resample::CASES,
         consolidated::CASES,
+        slots::CASES,
         lifecycle::CASES,
         unclosed::CASES,
         damaged::CASES,

@@ -195,9 +195,11 @@ fn consolidate(consolidation: Consolidation, values: &[f64]) -> f64 {
 /// to a larger one.
 pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
     match exactness {
-        Exactness::Exact | Exactness::OnePerSlot(_) | Exactness::Consolidated(_) | Exactness::Nothing => {
-            got.to_bits() == written.to_bits()
-        }
+        Exactness::Exact
+        | Exactness::OnePerSlot(_)
+        | Exactness::Consolidated(_)
+        | Exactness::Slots(_)
+        | Exactness::Nothing => got.to_bits() == written.to_bits(),
         Exactness::Float32 => same_number(got, f64::from(written as f32)),
         Exactness::Decimals(decimals) => {
             let half = 0.5 * 10_f64.powi(-i32::from(decimals));

@@ -347,7 +347,7 @@ impl Subject {
     }
 
     /// Retries a check while the store may still hide accepted samples.
-    fn eventually(&self, check: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(super) fn eventually(&self, check: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
         let delay_ns = self.capabilities.visibility_delay_ms.saturating_mul(1_000_000);
         if delay_ns == 0 {
             return check();
@@ -365,7 +365,11 @@ impl Subject {
 
 /// Whether raw samples can be read and compared with what was written.
 pub(super) fn reads(capabilities: &Capabilities) -> bool {
-    capabilities.query && !matches!(capabilities.exactness, Exactness::Consolidated(_) | Exactness::Nothing)
+    let is_row = matches!(
+        capabilities.exactness,
+        Exactness::Consolidated(_) | Exactness::Slots(_) | Exactness::Nothing
+    );
+    capabilities.query && !is_row
 }
 
 /// Describes the first difference between two lists of rows.

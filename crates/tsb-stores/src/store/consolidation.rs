@@ -9,9 +9,7 @@
 //! [`ArchiveRule::unknown_permille_max`] is unknown is unknown itself. Of each archive the newest
 //! [`ArchiveRule::rows`] rows are kept.
 //!
-//! RRD files are such a store. Whisper's archives have the same resolution, number of rows, share
-//! that must be known and function; a value there counts as it is for its own slot, and the last
-//! one of a slot wins, which no [`Derivation`] says.
+//! RRD files are such a store. Whisper's archives follow another rule: `slots`.
 
 use super::Consolidation;
 

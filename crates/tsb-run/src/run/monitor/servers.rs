@@ -32,7 +32,9 @@ fn places(spec: &Spec) -> Vec<Listening> {
     };
     let authority = address.rsplit_once('/').map_or(address, |(authority, _)| authority);
     let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
-    hosts.split(',').filter_map(local_port).map(Listening::Port).collect()
+    let others = ["render", "processes"].into_iter().filter_map(|name| spec.option(name));
+    let all = std::iter::once(hosts).chain(others).flat_map(|hosts| hosts.split(','));
+    all.filter_map(local_port).map(Listening::Port).collect()
 }
 
 fn local_port(host: &str) -> Option<u16> {
@@ -59,6 +61,9 @@ mod tests {
         }
         let spec: Spec = "rrdcached:unix:/run/s.sock".parse().unwrap();
         assert_eq!(places(&spec), [Listening::Path("/run/s.sock".to_owned())]);
+        let spec = "graphite://127.0.0.1:1/p?render=localhost:2&processes=127.0.0.1:3,127.0.0.1:4";
+        let ports = [1, 2, 3, 4].map(Listening::Port);
+        assert_eq!(places(&spec.parse().unwrap()), ports);
         let spec: Spec = "memory:".parse().unwrap();
         assert!(places(&spec).is_empty());
     }

@@ -81,7 +81,7 @@ fn check_store(capabilities: &Capabilities) -> Result<(), Refusal> {
             "leave out --queries; the rows are checked when the run is over",
         );
     }
-    if matches!(capabilities.exactness, Exactness::OnePerSlot(_)) {
+    if matches!(capabilities.exactness, Exactness::OnePerSlot(_) | Exactness::Slots(_)) {
         return refused(
             "it keeps one sample per slot, and which one that is changes while it is read",
             without,

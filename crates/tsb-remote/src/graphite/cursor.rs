@@ -1,0 +1,72 @@
+//! The rows of a query, read some series at a time.
+
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use tsb_core::{SeriesId, Timestamp};
+
+use super::render::{Render, Window};
+use crate::{Chunk, QueryCursor};
+use tsb_stores::error::Result;
+use tsb_stores::store::TimeRange;
+
+/// Maximum number of series in one request.
+pub(super) const SERIES_MAX: usize = 32;
+
+/// The part of a query that has not been read yet.
+#[derive(Debug)]
+pub struct GraphiteCursor {
+    render: Arc<Render>,
+    window: Window,
+    range: TimeRange,
+    remaining: IntoIter<(SeriesId, String)>,
+    read: IntoIter<Chunk>,
+}
+
+impl GraphiteCursor {
+    /// Reads the slots of a window whose starts are in `range`.
+    pub(super) fn new(render: &Arc<Render>, window: Window, range: TimeRange, series: Vec<(SeriesId, String)>) -> Self {
+        let is_empty = window.after >= window.until;
+        let series = if is_empty { Vec::new() } else { series };
+        Self {
+            render: Arc::clone(render),
+            window,
+            range,
+            remaining: series.into_iter(),
+            read: Vec::new().into_iter(),
+        }
+    }
+
+    async fn read_more(&mut self) -> Result<bool> {
+        let some: Vec<(SeriesId, String)> = self.remaining.by_ref().take(SERIES_MAX).collect();
+        if some.is_empty() {
+            return Ok(false);
+        }
+        let mut paths: Vec<String> = some.iter().map(|(_, path)| path.clone()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let slots = self.render.read(&paths, self.window).await?;
+        let chunk = |(series, path): (SeriesId, String)| {
+            let rows = slots.get(&path)?.iter();
+            let rows = rows.map(|(start_s, value)| (Timestamp::from_secs(*start_s), *value));
+            let (times, values): (Vec<_>, Vec<_>) = rows.filter(|(at, _)| self.range.contains(*at)).unzip();
+            (!times.is_empty()).then_some(Chunk { series, times, values })
+        };
+        let chunks: Vec<Chunk> = some.into_iter().filter_map(chunk).collect();
+        self.read = chunks.into_iter();
+        Ok(true)
+    }
+}
+
+impl QueryCursor for GraphiteCursor {
+    async fn next(&mut self) -> Result<Option<Chunk>> {
+        loop {
+            if let Some(chunk) = self.read.next() {
+                return Ok(Some(chunk));
+            }
+            if !self.read_more().await? {
+                return Ok(None);
+            }
+        }
+    }
+}
