@@ -11,7 +11,7 @@ use program::tsb;
 use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: &[&str] = &[
     "",
     "run",
     "capacity",
