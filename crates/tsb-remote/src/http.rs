@@ -110,10 +110,10 @@ impl HttpServer {
     /// request may change something, otherwise [`Error::Unanswered`], after it was repeated.
     pub async fn ask(&self, action: &str, request: &Request) -> Result<Answer> {
         let collected = |answer: BodyChunks| async move {
-            let (status, body) = answer.into_parts();
+            let (status, headers, body) = answer.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             let body = body.map_err(|error| NoAnswer::Lost(tsb_stores::error::chain(&*error)))?;
-            Ok(Answer::new(status, body.to_bytes()))
+            Ok(Answer::new(status, headers, body.to_bytes()))
         };
         self.repeated(action, request, collected).await
     }

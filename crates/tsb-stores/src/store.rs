@@ -334,7 +334,7 @@ pub enum OnConflict {
     Accepted,
     /// It is rejected with a reason.
     Rejected,
-    /// Both copies are kept.
+    /// Both copies are kept; a query returns them in any order.
     KeptBoth,
 }
 

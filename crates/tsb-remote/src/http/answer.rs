@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tsb_stores::error::{Error, Result};
@@ -16,12 +16,18 @@ const QUOTED_MAX: usize = 300;
 #[derive(Debug)]
 pub struct Answer {
     status: StatusCode,
+    headers: HeaderMap,
     body: Bytes,
 }
 
 impl Answer {
-    pub(super) const fn new(status: StatusCode, body: Bytes) -> Self {
-        Self { status, body }
+    pub(super) const fn new(status: StatusCode, headers: HeaderMap, body: Bytes) -> Self {
+        Self { status, headers, body }
+    }
+
+    /// A header; `None` if it is absent, or no text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
     /// Its status.
@@ -67,6 +73,7 @@ fn printable(body: &[u8]) -> String {
 /// An answer whose body has not been read.
 pub struct BodyChunks {
     status: StatusCode,
+    headers: HeaderMap,
     body: Incoming,
     /// Of each chunk.
     timeout: Duration,
@@ -76,16 +83,18 @@ pub struct BodyChunks {
 
 impl BodyChunks {
     pub(super) fn new(reply: Response<Incoming>, timeout: Duration, action: String) -> Self {
+        let (head, body) = reply.into_parts();
         Self {
-            status: reply.status(),
-            body: reply.into_body(),
+            status: head.status,
+            headers: head.headers,
+            body,
             timeout,
             action,
         }
     }
 
-    pub(super) fn into_parts(self) -> (StatusCode, Incoming) {
-        (self.status, self.body)
+    pub(super) fn into_parts(self) -> (StatusCode, HeaderMap, Incoming) {
+        (self.status, self.headers, self.body)
     }
 
     /// Its status.
@@ -134,7 +143,7 @@ impl BodyChunks {
                 break;
             }
         }
-        Ok(Answer::new(self.status, body.into()))
+        Ok(Answer::new(self.status, self.headers, body.into()))
     }
 }
 
@@ -153,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_error_quotes_nothing_that_a_terminal_obeys() {
-        let of = |status, body: &str| Answer::new(status, body.to_owned().into()).described();
+        let of = |status, body: &str| Answer::new(status, HeaderMap::new(), body.to_owned().into()).described();
         assert_eq!(
             of(StatusCode::BAD_REQUEST, "\u{1b}[2Jno\r\nsuch \u{202e}database\n"),
             "it answers 400 Bad Request:  [2Jno  such  database"

@@ -50,13 +50,11 @@ impl InfluxConnection {
     /// Checks that an InfluxDB 1.x answers.
     pub(super) async fn check_version(&self) -> Result<()> {
         const ACTION: &str = "ask for the version";
-        let answer = self.server.ask(ACTION, &Request::get("/ping?verbose=true")).await?;
+        let answer = self.server.ask(ACTION, &Request::get("/ping")).await?;
         if matches!(answer.status().as_u16(), 401 | 403) {
             return Err(self.server.refused(ACTION, &answer));
         }
-        let said: Option<serde_json::Value> = serde_json::from_slice(answer.body()).ok();
-        let version = said.as_ref().and_then(|said| said["version"].as_str());
-        match version.map(|version| version.trim_start_matches('v')) {
+        match answer.header("x-influxdb-version") {
             Some(version) if version.starts_with("1.") => Ok(()),
             Some(version) => Err(spec_error(format!(
                 "{} is of version {version:?}, and this client speaks to 1.x",

@@ -16,7 +16,7 @@ use super::times::{KeptTimes, MS_NS};
 use crate::Client;
 use crate::acks::Acks;
 use crate::series_registry::SeriesRegistry;
-use tsb_stores::error::Result;
+use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{read, write};
 use tsb_stores::store::{Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats};
 
@@ -29,9 +29,10 @@ pub(super) use opening::{remove_runs, series};
 
 /// Significant digits that the server keeps of a value: conformance checks it.
 const DIGITS: u8 = 11;
-/// How long an accepted sample may stay invisible: the server makes rows searchable every second
-/// in old versions and every two in new ones, and new series a moment later.
-const VISIBILITY_DELAY_MS: u64 = 5_000;
+/// How long an accepted sample may stay invisible. The server makes rows searchable every second,
+/// every two in new versions; but a selector that was asked before a new series came may miss the
+/// series until a cache is reset, which happens every ten seconds.
+const VISIBILITY_DELAY_MS: u64 = 15_000;
 
 /// A series, by number.
 #[derive(Debug)]
@@ -92,7 +93,6 @@ impl Client for VictoriaClient {
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(Durability::Volatile, Durability::Synced);
-        capabilities.resample = true;
         capabilities.exactness = Exactness::Significant(DIGITS);
         capabilities.duplicate = OnConflict::KeptBoth;
         capabilities.resolution_ns = MS_NS;
@@ -155,10 +155,16 @@ impl Client for VictoriaClient {
 
     async fn query(&self, query: &Query<'_>) -> Result<VictoriaCursor> {
         self.acks.check_open()?;
+        if query.resample.is_some() {
+            return Err(Error::Unsupported {
+                store: self.to_string(),
+                what: "resampling",
+            });
+        }
         let numbers = self.registry.keys().numbers(query.series)?;
         let series: VecDeque<_> = query.series.iter().copied().zip(self.keys_of(&numbers)).collect();
         let range = self.kept().parameters(query.range);
-        Ok(VictoriaCursor::new(&self.connection, range, query.resample, series))
+        Ok(VictoriaCursor::new(&self.connection, range, series))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {

@@ -12,8 +12,6 @@ use super::times::MS_NS;
 use crate::http::LineReader;
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
-use tsb_stores::parts::Resampler;
-use tsb_stores::store::Resample;
 
 const ACTION: &str = "read samples";
 /// Maximum number of series per request.
@@ -35,7 +33,6 @@ pub struct VictoriaCursor {
     connection: Arc<VictoriaConnection>,
     /// Absent if no sample can be in the range.
     range: Option<(String, String)>,
-    resample: Option<Resample>,
     remaining: VecDeque<(SeriesId, SeriesKey)>,
     per_request: usize,
     /// The answer about a single series that is being read.
@@ -47,13 +44,11 @@ impl VictoriaCursor {
     pub(super) fn new(
         connection: &Arc<VictoriaConnection>,
         range: Option<(String, String)>,
-        resample: Option<Resample>,
         series: VecDeque<(SeriesId, SeriesKey)>,
     ) -> Self {
         Self {
             connection: Arc::clone(connection),
             range,
-            resample,
             remaining: series,
             per_request: SERIES_MAX,
             single: None,
@@ -100,29 +95,8 @@ impl VictoriaCursor {
             let series = series[*place].0;
             found[*place].push(Chunk { series, times, values });
         }
-        for chunks in found {
-            self.finish(chunks);
-        }
+        self.ready.extend(found.into_iter().flatten());
         Ok(true)
-    }
-
-    /// Makes all chunks of a series ready, resampled if that was asked.
-    fn finish(&mut self, chunks: Vec<Chunk>) {
-        let (Some(resample), Some(series)) = (self.resample, chunks.first().map(|chunk| chunk.series)) else {
-            return self.ready.extend(chunks);
-        };
-        let mut resampler = Resampler::new(resample);
-        for (at, value) in chunks.iter().flat_map(|chunk| chunk.times.iter().zip(&chunk.values)) {
-            resampler.push(*at, *value);
-        }
-        self.push(series, resampler);
-    }
-
-    fn push(&mut self, series: SeriesId, resampler: Resampler) {
-        let (times, values) = resampler.finish();
-        if !times.is_empty() {
-            self.ready.push_back(Chunk { series, times, values });
-        }
     }
 
     /// Reads on about a single series; whether its answer goes on.
@@ -130,23 +104,14 @@ impl VictoriaCursor {
         let Some((id, key, mut lines)) = self.single.take() else {
             return Ok(false);
         };
-        let mut resampler = self.resample.map(Resampler::new);
         while let Some(line) = lines.next().await? {
             let (found, times, values) = self.parsed(&line)?;
-            if found != key {
-                continue;
-            }
-            let Some(resampler) = &mut resampler else {
+            if found == key {
                 let series = id;
                 self.ready.push_back(Chunk { series, times, values });
                 self.single = Some((id, key, lines));
-                return Ok(true);
-            };
-            let rows = times.iter().zip(&values);
-            rows.for_each(|(at, value)| resampler.push(*at, *value));
-        }
-        if let Some(resampler) = resampler {
-            self.push(id, resampler);
+                break;
+            }
         }
         Ok(true)
     }

@@ -53,7 +53,7 @@ fn server(program: &str, auth: bool) -> Result<Daemon, Failed> {
         command
     })?;
     until("it answers", || {
-        output(Command::new("curl").args(["-sS", "--fail", &format!("http://127.0.0.1:{port}/ping?verbose=true")]))
+        output(Command::new("curl").args(["-sS", "--fail", &format!("http://127.0.0.1:{port}/ping")]))
     })?;
     Ok(daemon)
 }

@@ -228,12 +228,21 @@ pub(crate) fn outlives_every_manner(server: u16, spec: impl Fn(u16) -> String) -
             }
         }
     }
-    let there = found(&*store)?;
-    let is_whole = there.is_sorted_by(|left, right| left < right);
-    if !is_whole || there.last() != Some(&number) {
-        return Err(format!("ticks {there:?} are there of {number}").into());
+    let clock = MonotonicClock::new();
+    loop {
+        let said = match found(&*store) {
+            Ok(there) if there.is_sorted_by(|left, right| left < right) && there.last() == Some(&number) => {
+                return Ok(());
+            }
+            Ok(there) => format!("ticks {there:?} are there of {number}").into(),
+            Err(failed) => failed,
+        };
+        // What was accepted last may not be visible yet.
+        if clock.now() >= store.capabilities().visibility_delay_ms * 1_000_000 {
+            return Err(said);
+        }
+        clock.wait_until(clock.now() + SECOND_NS / 10);
     }
-    Ok(())
 }
 
 /// Where nobody listens, opening says so within the deadline, and names no credentials.

@@ -111,7 +111,7 @@ fn password(program: &str) -> Result<(), Failed> {
     ];
     let daemon = server(program, options)?;
     let of = |credentials: &str| format!("victoriametrics://{credentials}127.0.0.1:{}/hazard?", daemon.port());
-    let store = opened(&of("root:hunter2@"))?;
+    let store = opened(&of("root:hunter2@")).map_err(|error| format!("{error:?}"))?;
     if tick(&*store, 1)? != Outcome::Acknowledged || ticks(&*store, 1)? != [1] {
         return Err("who may does not write and read".into());
     }

@@ -11,8 +11,9 @@ use crate::store::{Capabilities, Consolidation, Exactness, OnConflict, Reason, R
 /// A row: a timestamp and a value.
 pub(super) type Row = (Timestamp, f64);
 
-/// Timestamps that every store must represent: 1970 to 2096. Stores may refuse others.
-const ORDINARY: std::ops::Range<i64> = 0..4_000_000_000_000_000_000;
+/// Timestamps that every store must represent: 1970 to 2096, without the first second, since 0
+/// means no timestamp on some wires. Stores may refuse others.
+const ORDINARY: std::ops::Range<i64> = 1_000_000_000..4_000_000_000_000_000_000;
 
 /// The samples that a store with these capabilities must hold.
 #[derive(Debug)]

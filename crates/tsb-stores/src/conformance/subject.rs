@@ -11,7 +11,7 @@ use super::failure::{Failure, ensure, equal};
 use super::model::{Model, Row, same_row, same_value};
 use super::{BoxedStore, Context, Place};
 use crate::error::Error;
-use crate::store::{Ack, Capabilities, Exactness, Position, Query, Reason, Refusals, Resample, TimeRange};
+use crate::store::{Ack, Capabilities, Exactness, OnConflict, Position, Query, Reason, Refusals, Resample, TimeRange};
 
 /// The time at which samples of the checks start: 2023-11-14, which is the start of a slot for
 /// every length in seconds that divides ten minutes.
@@ -330,6 +330,18 @@ impl Subject {
     }
 
     fn compare(&self, id: SeriesId, got: &[Row], expected: &[Row]) -> Result<(), Failure> {
+        if self.capabilities.duplicate == OnConflict::KeptBoth {
+            let ordered = |rows: &[Row]| {
+                let mut rows = rows.to_vec();
+                rows.sort_by(|left, right| left.0.cmp(&right.0).then(left.1.total_cmp(&right.1)));
+                rows
+            };
+            return self.compare_in_order(id, &ordered(got), &ordered(expected));
+        }
+        self.compare_in_order(id, got, expected)
+    }
+
+    fn compare_in_order(&self, id: SeriesId, got: &[Row], expected: &[Row]) -> Result<(), Failure> {
         let is_same = |got: &Row, expected: &Row| {
             got.0 == expected.0 && same_value(self.capabilities.exactness, got.1, expected.1)
         };

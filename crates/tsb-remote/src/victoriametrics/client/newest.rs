@@ -19,6 +19,9 @@ const MANY: usize = 32;
 impl VictoriaClient {
     pub(super) async fn newest_of(&self, numbers: &[u32], into: &mut [Option<Timestamp>]) -> Result<()> {
         into.fill(None);
+        if numbers.is_empty() {
+            return Ok(());
+        }
         let start = {
             let seen = read(&self.seen);
             let of = |number: &u32| seen.get(*number as usize).copied().unwrap_or(Timestamp::MIN);
