@@ -17,10 +17,15 @@ const SERVERS: &[(&str, &str)] = &[
     ("etcd", "TSB_TEST_ETCD"),
     ("etcd-three", "TSB_TEST_ETCD_THREE"),
     ("rrdcached", "TSB_TEST_RRDCACHED"),
+    ("carbon", "TSB_TEST_CARBON"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
-const PROGRAMS: &[(&str, &str)] = &[("mongod", "TSB_TEST_MONGOD"), ("etcd", "TSB_TEST_ETCD_PROGRAM")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("mongod", "TSB_TEST_MONGOD"),
+    ("etcd", "TSB_TEST_ETCD_PROGRAM"),
+    ("carbon", "TSB_TEST_CARBON_PROGRAM"),
+];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
 /// how many samples a second are sent.
@@ -36,6 +41,8 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("etcd-three", "drop=1", "1000", "5000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
+    // A slot a second each; graphite-web answers some hundred series a second.
+    ("carbon", "drop=1", "200", "200"),
 ];
 
 /// Checks that take minutes where a series is a collection, or a write waits for a majority;

@@ -18,6 +18,9 @@ use crate::controls::Controls;
 use crate::observer::Phase;
 use crate::units;
 
+/// Maximum time to wait until all samples are visible, in milliseconds.
+const VISIBILITY_MAX_MS: u64 = 600_000;
+
 /// Audits the store. If it cannot be read, the result says why.
 pub(super) fn read_back(
     context: &RunContext,
@@ -27,6 +30,7 @@ pub(super) fn read_back(
     controls: &Controls,
 ) -> ReadBack {
     let cpu_ns = AtomicU64::new(0);
+    wait_until_visible(context, store, controls);
     let audited = audit(context, store, base, performed, &cpu_ns, controls);
     let mut read = ReadBack {
         cpu_ns: Some(cpu_ns.load(Ordering::Relaxed)),
@@ -40,6 +44,17 @@ pub(super) fn read_back(
         }
     }
     read
+}
+
+/// Waits as long as the store states that an accepted sample may stay invisible.
+fn wait_until_visible(context: &RunContext, store: &Arc<dyn Store>, controls: &Controls) {
+    let delay_ms = store.capabilities().visibility_delay_ms.min(VISIBILITY_MAX_MS);
+    if delay_ms > 0 {
+        controls.note(&format!(
+            "waiting {delay_ms} ms, after which {store} states that all is visible"
+        ));
+        context.clock.wait_until(context.clock.now() + delay_ms * 1_000_000);
+    }
 }
 
 fn audit(

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 mod certificates;
 mod daemon;
 mod etcd;
+mod graphite;
 mod in_flight;
 #[cfg(feature = "etcd")]
 mod keyed;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         .chain(mongo::trials())
         .chain(etcd::trials())
         .chain(keyed::trials())
+        .chain(graphite::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }
