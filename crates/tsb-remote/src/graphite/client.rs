@@ -126,10 +126,16 @@ impl GraphiteClient {
         // The server answers from the finest archive that reaches back to the first second asked for.
         let finer = level.checked_sub(1).map(|finer| self.archives[finer].retention_s());
         let newest_s = finer.map_or(i64::MAX, |finer_s| now_s - finer_s - archive.slot_s);
-        let after = from_s.saturating_sub(1).min(newest_s).clamp(oldest_s, now_s);
+        // At whole slots: of others, go-carbon fills one slot too many with 0.
+        let aligned = |second: i64| second.div_euclid(archive.slot_s) * archive.slot_s;
+        let after = aligned(from_s.saturating_sub(1).min(newest_s).max(oldest_s).min(now_s));
         Window {
-            after,
-            until: until_s.min(now_s + AHEAD_S),
+            after: if after < oldest_s {
+                after + archive.slot_s
+            } else {
+                after
+            },
+            until: aligned(until_s.min(now_s + AHEAD_S)),
             slot: archive.slot_s,
         }
     }
