@@ -56,3 +56,6 @@ fn spec_error(what: String) -> tsb_stores::Error {
         what,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ const SERVERS: &[(&str, &str)] = &[
     ("prometheus", "TSB_TEST_PROMETHEUS"),
     ("influxdb", "TSB_TEST_INFLUX"),
     ("victoriametrics", "TSB_TEST_VICTORIAMETRICS"),
+    ("carbon", "TSB_TEST_CARBON"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
@@ -29,6 +30,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("prometheus", "TSB_TEST_PROMETHEUS_PROGRAM"),
     ("influxdb", "TSB_TEST_INFLUX_PROGRAM"),
     ("victoriametrics", "TSB_TEST_VICTORIAMETRICS_PROGRAM"),
+    ("carbon", "TSB_TEST_CARBON_PROGRAM"),
 ];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
@@ -49,6 +51,8 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("victoriametrics", "drop=1", "1000", "54000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
+    // A slot a second each; graphite-web answers some hundred series a second.
+    ("carbon", "drop=1", "200", "200"),
 ];
 
 /// Checks that take minutes where a series is a collection, or a write waits for a majority;

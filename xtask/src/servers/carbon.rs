@@ -69,14 +69,14 @@ impl Server for Carbon {
             )?;
         }
         let relay = of(self.caches.len());
-        let mut line = of(0).line;
+        let mut address = format!("{}/tsb?protocol=plaintext", of(0).line);
         let mut others = vec![format!("127.0.0.1:{}", of(0).query)];
         if self.caches.len() > 1 {
             let places = 0..self.caches.len();
             let destinations = places.map(|place| format!("127.0.0.1:{}:{}", of(place).pickle, self.caches[place]));
             let text = relay_section(site, relay, &destinations.collect::<Vec<_>>())?;
             start_daemon(site, "carbon-relay", "relay", &text, &[relay.line, relay.pickle])?;
-            line = relay.line;
+            address = format!("{}/tsb?protocol=pickle", relay.pickle);
             others.push(format!("127.0.0.1:{}", of(1).query));
         }
         let queries = self.caches.iter().enumerate();
@@ -86,7 +86,7 @@ impl Server for Carbon {
         let web = free[9];
         start_web(site, web, &queries)?;
         Ok(format!(
-            "graphite://127.0.0.1:{line}/tsb?render=127.0.0.1:{web}&processes={}&folder={}&archives={}",
+            "graphite://127.0.0.1:{address}&render=127.0.0.1:{web}&processes={}&folder={}&archives={}",
             others.join(","),
             whisper.display(),
             graphite::ARCHIVES

@@ -17,7 +17,7 @@ const PROBE: &str = "tsb-probe.value";
 /// years, so that samples of any time can be written.
 pub(super) fn write_schemas(folder: &Path) -> Result<()> {
     let schemas = format!(
-        "[past]\npattern = ^past-\nretentions = 10m:8y,1h:10y\n\n[all]\npattern = .*\nretentions = {ARCHIVES}\n"
+        "[past]\npattern = ^past-\nretentions = 10m:300w,1h:350w\n\n[all]\npattern = .*\nretentions = {ARCHIVES}\n"
     );
     let aggregation = "[all]\npattern = .*\nxFilesFactor = 0.5\naggregationMethod = average\n";
     for (name, text) in [

@@ -1,7 +1,7 @@
 //! The client: sends each series to its daemon, and reads slots back.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 
 use tsb_core::{Batch, BatchBuf, Catalog, Durability, SeriesId, SeriesKey, Timestamp};
 
@@ -16,13 +16,12 @@ use crate::acks::Acks;
 use crate::http::{Authorization, HttpServer};
 use crate::{Address, Client};
 use tsb_stores::error::{Error, Result};
-use tsb_stores::parts::{Keys, lock, read, write};
+use tsb_stores::parts::{Keys, read, write};
 use tsb_stores::store::{
     Ack, Capabilities, Exactness, Footprint, Position, Query, Reason, Refusals, Resample, Scope, SlotArchive, Stats,
 };
 
 mod newest;
-mod visible;
 
 /// The port at which graphite-web listens by default.
 const RENDER_PORT: u16 = 8080;
@@ -45,8 +44,6 @@ pub struct GraphiteClient {
     keys: RwLock<Keys>,
     /// The path of each series, by number.
     paths: RwLock<Vec<String>>,
-    /// Some samples of the last batch of each daemon: number and second.
-    last: Mutex<Vec<Vec<(u32, i64)>>>,
     acks: Acks,
 }
 
@@ -94,7 +91,6 @@ impl GraphiteClient {
         }
         let client = Self {
             prefix: address.place().to_owned(),
-            last: Mutex::new(vec![Vec::new(); senders.len()]),
             senders,
             render: render.map(Arc::new),
             archives,
@@ -130,10 +126,16 @@ impl GraphiteClient {
         // The server answers from the finest archive that reaches back to the first second asked for.
         let finer = level.checked_sub(1).map(|finer| self.archives[finer].retention_s());
         let newest_s = finer.map_or(i64::MAX, |finer_s| now_s - finer_s - archive.slot_s);
-        let after = from_s.saturating_sub(1).min(newest_s).clamp(oldest_s, now_s);
+        // At whole slots: of others, go-carbon fills one slot too many with 0.
+        let aligned = |second: i64| second.div_euclid(archive.slot_s) * archive.slot_s;
+        let after = aligned(from_s.saturating_sub(1).min(newest_s).max(oldest_s).min(now_s));
         Window {
-            after,
-            until: until_s.min(now_s + AHEAD_S),
+            after: if after < oldest_s {
+                after + archive.slot_s
+            } else {
+                after
+            },
+            until: aligned(until_s.min(now_s + AHEAD_S)),
             slot: archive.slot_s,
         }
     }
@@ -213,9 +215,7 @@ impl GraphiteClient {
     }
 
     async fn send_to(&self, host: usize, batch: &Batch<'_>) -> Result<()> {
-        self.senders[host].send(batch, |known| self.catalog(known)).await?;
-        self.note_last(host, batch);
-        Ok(())
+        self.senders[host].send(batch, |known| self.catalog(known)).await
     }
 
     fn footprint(&self) -> (Footprint, Option<u64>) {
@@ -297,7 +297,7 @@ impl Client for GraphiteClient {
         }
     }
 
-    /// Waits until what was written last is visible, for at most the visibility delay.
+    /// Nothing to do: the operating system has everything that was written.
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
         if let Scope::Series(series) = scope {
@@ -306,10 +306,7 @@ impl Client for GraphiteClient {
         if level > Durability::Unconfirmed {
             return Err(self.unsupported("flush"));
         }
-        match &self.render {
-            Some(render) => self.await_visible(render).await,
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     async fn query(&self, query: &Query<'_>) -> Result<GraphiteCursor> {
@@ -353,7 +350,6 @@ impl Client for GraphiteClient {
                 sender.close().await;
             }
         }
-        lock(&self.last).clear();
         Ok(())
     }
 }

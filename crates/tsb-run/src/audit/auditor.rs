@@ -24,8 +24,8 @@ const STRIDE: usize = 64;
 /// store that parses times as floats rounds them.
 const MISPLACED_NS: i64 = 4_000;
 
-/// Seconds for which the oldest slots of an archive may be missing although they are kept: while it
-/// is read, time goes on.
+/// Seconds for which, beside two slots, the oldest slots of an archive may be missing although they
+/// are kept: while it is read, time goes on.
 const OLDEST_S: i64 = 5;
 
 /// The store's answers about the newest samples of some series, given without reading the
@@ -269,7 +269,7 @@ impl<'a> Auditor<'a> {
             let newest_s = self.sent.times.iter().max().map_or(now_s, |at| at.as_secs().max(now_s));
             answer
                 .keeps_from_s
-                .push(newest_s - archive.retention_s() + archive.slot_s + OLDEST_S);
+                .push(newest_s - archive.retention_s() + 2 * archive.slot_s + OLDEST_S);
         }
         Ok(answer)
     }

@@ -306,7 +306,7 @@ fn prepare<'a>(
 ) -> Result<&'a StartedRun, Error> {
     let capabilities = store.capabilities();
     let context = Arc::new(RunContext::new(plan, capabilities.resolution_ns)?);
-    fit::check(&context.workload, &capabilities, &store.to_string())?;
+    fit::check(&context, &capabilities, &store.to_string())?;
     fit::check_history(plan.preload_ns, &capabilities, &store.to_string())?;
     queries::check_fit(
         plan,

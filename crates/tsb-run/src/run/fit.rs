@@ -1,18 +1,39 @@
 //! Checks, before anything is sent, that a store can represent the plan's workload by the
 //! store's own rules.
 
+use tsb_core::time::SECOND_NS;
 use tsb_core::workload::Workload;
-use tsb_stores::{Capabilities, Exactness};
+use tsb_stores::{Capabilities, Consolidated, Exactness};
 
+use super::run_context::RunContext;
 use crate::error::Error;
 use crate::units;
 
-/// Refuses a fleet with series that report less often than the longest gap of a consolidating
-/// store: all their rows would be unknown.
-pub(super) fn check(workload: &Workload, capabilities: &Capabilities, store: &str) -> Result<(), Error> {
-    let Exactness::Consolidated(rule) = capabilities.exactness else {
+/// Refuses a fleet of which the store would keep, or show, nothing.
+pub(super) fn check(context: &RunContext, capabilities: &Capabilities, store: &str) -> Result<(), Error> {
+    match capabilities.exactness {
+        Exactness::Consolidated(rule) => check_gaps(&context.workload, &rule, store),
+        Exactness::Slots(_) => check_pace(context, store),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a fleet that runs faster than real time: its samples would be of the future, and a store
+/// of slots answers nothing newer than the time of day.
+fn check_pace(context: &RunContext, store: &str) -> Result<(), Error> {
+    let is_ahead = context
+        .speed()
+        .is_some_and(|speed| speed.wall_ns(SECOND_NS) < SECOND_NS);
+    if !is_ahead && !context.plan.is_closed_loop() {
         return Ok(());
-    };
+    }
+    Err(Error::plan(format!("cannot run this fleet into {store}"))
+        .because_of("it runs faster than real time, and the store answers nothing newer than the time of day")
+        .hint("leave out --rate, so that the fleet keeps its own pace; more --series are a higher rate"))
+}
+
+/// Refuses series that report less often than the longest gap of a consolidating store.
+fn check_gaps(workload: &Workload, rule: &Consolidated, store: &str) -> Result<(), Error> {
     let longest_gap_ns = rule.longest_gap_s.saturating_mul(1_000_000_000);
     let slow = || {
         workload

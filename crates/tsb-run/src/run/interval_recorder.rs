@@ -70,6 +70,16 @@ impl IntervalRecorder {
         interval
     }
 
+    /// Whether a watched process has ended.
+    pub fn has_lost_a_process(&self) -> bool {
+        self.used.has_lost_one()
+    }
+
+    /// Watches further processes.
+    pub fn watch(&mut self, pids: &[u32]) {
+        self.used.watch(pids);
+    }
+
     /// Adds the interval that was cut, and begins the next.
     pub fn push(&mut self, now: u64, interval: Interval) {
         self.intervals
@@ -106,12 +116,15 @@ fn absorb(interval: &mut Interval, rest: Interval) {
     interval.rss_bytes = rest.rss_bytes;
     interval.read_bytes = sum(interval.read_bytes, rest.read_bytes);
     interval.written_bytes = sum(interval.written_bytes, rest.written_bytes);
-    for (interval, rest) in interval.watched.iter_mut().zip(rest.watched) {
+    let mut rest = rest.watched.into_iter();
+    for (interval, rest) in interval.watched.iter_mut().zip(&mut rest) {
         interval.cpu_ns += rest.cpu_ns;
         interval.rss_bytes = rest.rss_bytes;
         interval.read_bytes = sum(interval.read_bytes, rest.read_bytes);
         interval.written_bytes = sum(interval.written_bytes, rest.written_bytes);
     }
+    // Processes that were found later.
+    interval.watched.extend(rest);
 }
 
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {

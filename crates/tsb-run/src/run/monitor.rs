@@ -314,6 +314,10 @@ impl Monitor {
             sent: totals.samples,
             accepted: taken,
         };
+        if notes.intervals.has_lost_a_process() {
+            // A server that was started again has other processes.
+            notes.intervals.watch(&servers::with_servers(&inputs.context.plan));
+        }
         let mut interval = notes.intervals.cut(now, counted);
         interval.asked = self.asked(notes, now);
         interval.staleness_max_ms = notes.stalest_ns.take().map(|ns| ns as f64 / 1e6);

@@ -80,6 +80,19 @@ impl Observer for Sending {
 pub(crate) fn outlives_a_kill(spec: &str, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<(), Failed> {
     let rate = AskedRate::PerSecond(200 * 54);
     let plan = plan(spec, rate, (4 + TIMEOUT_S) * SECOND_NS, 256)?;
+    let run = interrupted_by(&plan, outage)?;
+    let count = |counter| run.ledger.counts.get(counter).unwrap_or(0);
+    if count(Counter::Unknown) + count(Counter::Shed) == 0 {
+        return Err("nobody noticed that the server was killed".into());
+    }
+    if count(Counter::Accepted) != count(Counter::Verified) {
+        return Err(format!("acknowledged and gone: {:?}", run.ledger).into());
+    }
+    Ok(())
+}
+
+/// A run of a plan, two seconds into which there is an outage.
+pub(crate) fn interrupted_by(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<Run, Failed> {
     let sending = Arc::new(Sending::default());
     let controls = Controls {
         observer: Arc::clone(&sending) as Arc<dyn Observer>,
@@ -95,7 +108,7 @@ pub(crate) fn outlives_a_kill(spec: &str, outage: impl FnOnce() -> Result<(), Fa
             std::thread::park_timeout(Duration::from_secs(2));
             outage()
         });
-        let run = run(&plan, &controls);
+        let run = run(plan, &controls);
         has_ended.store(true, Ordering::Release);
         (run, killing.join())
     });
@@ -111,11 +124,5 @@ pub(crate) fn outlives_a_kill(spec: &str, outage: impl FnOnce() -> Result<(), Fa
         count(Counter::LostInTransport),
         run.latency.lag.p99_ns.map(|ns| ns / 1_000),
     );
-    if count(Counter::Unknown) + count(Counter::Shed) == 0 {
-        return Err("nobody noticed that the server was killed".into());
-    }
-    if count(Counter::Accepted) != count(Counter::Verified) {
-        return Err(format!("acknowledged and gone: {:?}", run.ledger).into());
-    }
-    Ok(())
+    Ok(run)
 }

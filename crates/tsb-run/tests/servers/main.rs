@@ -11,6 +11,7 @@ use std::process::ExitCode;
 mod certificates;
 mod daemon;
 mod etcd;
+mod graphite;
 mod in_flight;
 mod influx;
 #[cfg(feature = "etcd")]
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         .chain(victoriametrics::trials())
         .chain(keyed::trials())
         .chain(prometheus::trials())
+        .chain(graphite::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

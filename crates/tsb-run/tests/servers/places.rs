@@ -41,6 +41,11 @@ pub(crate) const VICTORIAMETRICS: ServerKind = ServerKind {
     is_built: cfg!(feature = "victoriametrics"),
 };
 
+pub(crate) const GRAPHITE: ServerKind = ServerKind {
+    feature: "graphite",
+    is_built: cfg!(feature = "graphite"),
+};
+
 impl ServerKind {
     /// Why a test cannot run that needs what a variable names.
     pub(crate) fn missing(self, variable: &str) -> Option<String> {
@@ -82,6 +87,10 @@ impl Server {
     fn next(&self, more: &str) -> String {
         let spec = std::env::var(self.variable).unwrap_or_default();
         let (address, options) = spec.split_once('?').unwrap_or((&spec, ""));
+        let name_of = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+        let own: Vec<String> = self.options.split('&').map(name_of).collect();
+        let others = options.split('&').filter(|option| !own.contains(&name_of(option)));
+        let options = others.collect::<Vec<_>>().join("&");
         let number = self.places.fetch_add(1, Ordering::Relaxed);
         // Of this process: the server may have seen others.
         let place = format!("{}-{}-{number}", self.name, std::process::id());
@@ -124,7 +133,10 @@ impl Fixture for Server {
     }
 }
 
-/// Every layout of MongoDB, etcd alone and as a cluster, Prometheus, and both statements of PostgreSQL.
+/// Slots of years for prefixes that begin with `past-`: the samples of the checks are of 2023.
+const PAST: &str = "archives=10m:300w,1h:350w&delay=10s";
+
+/// Every server, each in every way in which its client writes to it.
 pub(crate) fn servers() -> Vec<Server> {
     let (single, set) = ("TSB_TEST_MONGO", "TSB_TEST_MONGO_SET");
     let kinds = [
@@ -152,6 +164,15 @@ pub(crate) fn servers() -> Vec<Server> {
         // Few lines, so that batches are cut.
         ("influx-cut", INFLUX, "TSB_TEST_INFLUX", "lines=7"),
         ("victoriametrics", VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS", ""),
+        ("past-carbon", GRAPHITE, "TSB_TEST_CARBON", PAST),
+        ("past-relay", GRAPHITE, "TSB_TEST_CARBON_RELAY", PAST),
+        ("past-go-carbon", GRAPHITE, "TSB_TEST_GO_CARBON", PAST),
+        (
+            "past-go-carbon-pickle",
+            GRAPHITE,
+            "TSB_TEST_GO_CARBON_PICKLE",
+            PAST_PICKLES,
+        ),
     ];
     let servers = kinds.map(|(name, kind, variable, options)| Server {
         name,

@@ -4,6 +4,9 @@ use tsb_core::report::{Interval, WatchedUsage};
 use tsb_core::resource::{Process, Usage};
 use tsb_core::time::process_cpu_ns;
 
+/// Most processes that are watched: a server that restarts again and again is found each time.
+const PROCESSES_MAX: usize = 256;
+
 /// tsb first, then the others, with their counters at the end of the previous interval.
 #[derive(Debug)]
 pub(super) struct ProcessUsage {
@@ -27,9 +30,32 @@ impl ProcessUsage {
         }
     }
 
-    /// The resources used in total, by process; processes that have ended are left out.
+    /// The resources used in total, by process; of one that has ended, those at the end of the last
+    /// interval in which it was there.
     pub(super) fn in_all(&self) -> Vec<Usage> {
-        self.processes.iter().filter_map(Process::usage).collect()
+        let each = self.processes.iter().zip(&self.before);
+        each.map(|(process, before)| process.usage().unwrap_or_else(|| before.clone()))
+            .collect()
+    }
+
+    /// Whether a watched process has ended.
+    pub(super) fn has_lost_one(&self) -> bool {
+        self.processes.iter().any(|process| process.usage().is_none())
+    }
+
+    /// Watches those of `pids`, too, that exist and are not watched yet: at most
+    /// [`PROCESSES_MAX`] in all.
+    pub(super) fn watch(&mut self, pids: &[u32]) {
+        for &pid in pids {
+            let is_watched = self.before.iter().any(|usage| usage.pid == pid);
+            if self.processes.len() < PROCESSES_MAX
+                && !is_watched
+                && let Some(process) = Process::watch(pid)
+            {
+                self.before.push(process.usage().unwrap_or_default());
+                self.processes.push(process);
+            }
+        }
     }
 
     /// Fills in the resources used since the previous interval. A process that has ended used
@@ -69,6 +95,27 @@ fn since(now: &Usage, before: &Usage) -> WatchedUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_was_started_again_is_watched_beside_its_last_figures() {
+        let run = || std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (mut first, mut second) = (run(), run());
+        let mut used = ProcessUsage::new(&[first.id()]);
+        used.fill(&mut Interval::default());
+        assert!(!used.has_lost_one());
+        first.kill().unwrap();
+        first.wait().unwrap();
+        assert!(used.has_lost_one());
+        used.watch(&[second.id(), second.id()]);
+        let mut interval = Interval::default();
+        used.fill(&mut interval);
+        let pids: Vec<u32> = interval.watched.iter().map(|watched| watched.pid).collect();
+        assert_eq!(pids, [first.id(), second.id()]);
+        let in_all: Vec<u32> = used.in_all().iter().skip(1).map(|usage| usage.pid).collect();
+        assert_eq!(in_all, pids);
+        second.kill().unwrap();
+        second.wait().unwrap();
+    }
 
     #[test]
     fn intervals_of_a_process_add_up_to_what_it_used() {
