@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::output::{document, print};
 use crate::render::lines::terminal_width;
 
+pub(crate) use device::measure as measure_device;
 pub use table::table;
 
 /// Runs the command.

@@ -26,7 +26,7 @@ fn reproduce(arguments: &[&str]) -> String {
 
 #[test]
 fn the_experiment_of_rrdcached_measures_every_round_and_reads_it_back() {
-    let result: Value = serde_json::from_str(&reproduce(&["--format", "json"])).unwrap();
+    let result: Value = serde_json::from_str(&reproduce(&["--format", "json", "--rounds", "2"])).unwrap();
     let experiment = &result["experiment"];
     assert_eq!(
         (&experiment["name"], &experiment["files_wrong"]),
@@ -34,7 +34,9 @@ fn the_experiment_of_rrdcached_measures_every_round_and_reads_it_back() {
     );
     let rounds = experiment["rounds"].as_array().unwrap();
     for way in ["direct", "write-cache+rrd"] {
-        let of_way: Vec<&Value> = rounds.iter().filter(|round| round["way"] == way).collect();
+        let of_all: Vec<&Value> = rounds.iter().filter(|round| round["way"] == way).collect();
+        assert_eq!(of_all.len(), 8);
+        let of_way: Vec<&Value> = of_all.into_iter().filter(|round| round["round"] == 1).collect();
         let names: Vec<&str> = of_way.iter().map(|round| round["pass"].as_str().unwrap()).collect();
         assert_eq!(names, ["cold, across", "warm, within", "warm, within", "warm, across"]);
         let crossing: Vec<u64> = of_way.iter().map(|round| round["crossing"].as_u64().unwrap()).collect();
@@ -66,8 +68,20 @@ fn the_experiment_of_rrdcached_measures_every_round_and_reads_it_back() {
 }
 
 #[test]
-fn the_page_has_the_rounds_and_the_mistakes() {
-    let page = reproduce(&[]);
+fn text_and_page_have_the_rounds_and_the_mistakes() {
+    let folder = tempfile::tempdir().unwrap();
+    let html = folder.path().join("page.html");
+    let page = reproduce(&["--rounds", "1", "--html", html.to_str().unwrap()]);
+    let html = std::fs::read_to_string(html).unwrap();
+    for part in [
+        "cold, across",
+        "write-cache+rrd",
+        "What the original got wrong",
+        "</html>",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(!html.contains("<script"), "{html}");
     for part in [
         "cold, across",
         "write-cache+rrd",

@@ -51,9 +51,24 @@ pub struct RrdcachedArgs {
     /// Numbers of files to measure, such as 1000,10000; without it, the published numbers
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub files: Vec<usize>,
+    /// Rounds, in each of which every engine has a turn; intervals need two
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
     /// Folder in which a temporary folder for the files is made
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
+    /// Predict drains from a model of the disk instead of measuring all of them
+    ///
+    /// Measures the disk as tsb doctor --device does, and the cost of writes on 1,000 files, which
+    /// takes about a minute. Hours of updates are then simulated in seconds.
+    #[arg(long)]
+    pub simulate: bool,
+    /// Also make the real runs of what --simulate predicts, and print the error of each prediction
+    #[arg(long, requires = "simulate")]
+    pub check: bool,
+    /// Also write a page that tells the story into this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// What every experiment can be asked for.
     #[command(flatten)]
     pub experiment: ExperimentArgs,

@@ -14,6 +14,7 @@ mod markup;
 mod phases;
 mod plots;
 mod queries;
+mod rrdcached;
 mod side_by_side;
 mod sides;
 mod size;
@@ -26,6 +27,7 @@ use tsb_core::report::{Report, Run};
 use super::names::{moment, names, path};
 pub use capacity::capacity_page;
 use markup::Markup;
+pub use rrdcached::rrdcached_page;
 pub use sides::page as sides_page;
 use tsb_run::foreign;
 

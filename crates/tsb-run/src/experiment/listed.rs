@@ -17,6 +17,6 @@ pub struct Listed {
 pub const EXPERIMENTS: [Listed; 1] = [Listed {
     name: "rrdcached",
     question: "What does rrdcached buy? (kazeburo and sonots, 2012)",
-    needs: "nothing; with rrdcached installed, the real daemon takes part; up to 13 GB of disk, 0.3 GB with --quick",
-    takes: "an hour; two minutes with --quick",
+    needs: "nothing; with rrdcached installed, the real daemon takes part, with the feature librrd its library; up to 13 GB of disk, 0.3 GB with --quick",
+    takes: "an hour or two; two minutes with --quick, a minute with --simulate",
 }];

@@ -12,6 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use serde::{Deserialize, Serialize};
 use tsb_core::latency::Histogram;
 use tsb_core::report::device::{DeviceProfile, PAGE_BYTES};
+pub use tsb_core::report::experiment::rrdcached::DrainCosts;
 use tsb_core::time::SECOND_NS;
 
 use super::drain_files::{Files, PagesToRead};
@@ -26,23 +27,6 @@ const WRITEBACK_PERIOD_NS: u64 = 5 * SECOND_NS;
 const WRITEBACK_PAGES: u64 = 256;
 /// Inodes on a page of the file system: a synced file has its inode written, too.
 const INODES_PER_PAGE: u64 = 16;
-
-/// What a server's work costs on one machine, as measured on few files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DrainCosts {
-    /// Time from an accepted update to the next, in nanoseconds.
-    pub accept_ns: u64,
-    /// Time on a core of a write of one file, in nanoseconds.
-    pub write_ns: u64,
-    /// The same of each value in it, in nanoseconds.
-    pub value_ns: u64,
-    /// Time on a core of each page that has to be read, in nanoseconds.
-    pub read_ns: u64,
-    /// Files that a thread takes at once, and whose pages it requests together; 1 for a server that
-    /// does not read ahead.
-    pub files_at_once: usize,
-}
 
 /// What is simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +53,9 @@ pub struct DrainScenario {
     pub threads: usize,
     /// Cores that these share.
     pub cores: usize,
-    /// Whether no page of the files is in memory at first.
+    /// Whether no page of the files is in memory at first, and the server knows none of them. It
+    /// reads the header of a file when it accepts its first update. Otherwise it knows all, as
+    /// after a pass before.
     pub is_cold: bool,
     /// Seed of the jitter and of the device's times.
     pub seed: u64,
@@ -205,9 +191,10 @@ impl<'a> Simulation<'a> {
         let threads = scenario.threads.max(1);
         let mut files = Files::new(scenario.files, scenario.data_step_s, scenario.is_cold);
         let mut draws = Draws::new(scenario.seed);
-        // The daemon knows the files already, as after a pass before.
-        for file in &mut files.states {
-            file.due_ns = Some(scenario.timeout_ns + jitter(&mut draws, scenario.jitter_ns));
+        if !scenario.is_cold {
+            for file in &mut files.states {
+                file.due_ns = Some(scenario.timeout_ns + jitter(&mut draws, scenario.jitter_ns, costs));
+            }
         }
         Self {
             device: Device::new(device, scenario.seed),
@@ -305,31 +292,49 @@ impl<'a> Simulation<'a> {
     fn arrive(&mut self) {
         let (now, files) = (self.arrives_at, self.scenario.files as u64);
         let index = (self.next_update % files) as u32;
+        if self.files.open(index) {
+            self.found.pages_read += 1;
+            self.arrives_at = self.device.submit(now, Request::Read(PAGE_BYTES)) + self.costs.read_ns;
+            return;
+        }
         self.next_update += 1;
         self.found.accepted += 1;
         self.found.accepted_at_ns = now;
         self.waiting += 1;
         self.found.waiting_max = self.found.waiting_max.max(self.waiting);
         self.note(1, now, u64::from(index));
+        let clock = self.server_clock(now);
         if let Some(file) = self.files.states.get_mut(index as usize) {
             if file.pending == 0 {
                 file.oldest_ns = now;
             }
             file.pending += 1;
-            let new_due = now + self.scenario.timeout_ns;
-            let due_ns = *file.due_ns.get_or_insert(new_due);
-            if now >= due_ns {
+            let delay_ns = match file.due_ns {
+                Some(_) => 0,
+                None => jitter(&mut self.draws, self.scenario.jitter_ns, self.costs),
+            };
+            if clock >= *file.due_ns.get_or_insert(clock + self.scenario.timeout_ns + delay_ns) {
                 self.enqueue(index);
                 self.start_writes(now);
             }
         }
         let (tick, of_tick) = (self.next_update / files, self.next_update % files);
-        let offset = match self.scenario.is_spread {
-            true => u128::from(of_tick) * u128::from(self.scenario.interval_ns) / u128::from(files),
-            false => 0,
+        let offset = if self.scenario.is_spread {
+            u128::from(of_tick) * u128::from(self.scenario.interval_ns) / u128::from(files)
+        } else {
+            0
         };
         let due = tick * self.scenario.interval_ns + offset as u64;
         self.arrives_at = due.max(now) + self.costs.accept_ns;
+    }
+
+    /// The time that the server's timeouts count by.
+    const fn server_clock(&self, now: u64) -> u64 {
+        if self.costs.is_in_seconds {
+            now / SECOND_NS * SECOND_NS
+        } else {
+            now
+        }
     }
 
     fn enqueue(&mut self, index: u32) {
@@ -423,11 +428,12 @@ impl<'a> Simulation<'a> {
             self.note(2, now, (u64::from(index) << 32) | u64::from(values));
             self.found.writes += 1;
             self.waiting -= u64::from(values);
-            let delay_ns = jitter(&mut self.draws, self.scenario.jitter_ns);
+            let delay_ns = jitter(&mut self.draws, self.scenario.jitter_ns, self.costs);
+            let due_ns = self.server_clock(now) + self.scenario.timeout_ns + delay_ns;
             if let Some(file) = self.files.states.get_mut(index as usize) {
                 file.is_being_written = false;
                 file.last_write_ns = now;
-                file.due_ns = Some(now + self.scenario.timeout_ns + delay_ns);
+                file.due_ns = Some(due_ns);
             }
         }
         self.idle.push(thread);
@@ -456,13 +462,14 @@ impl<'a> Simulation<'a> {
     fn sweep(&mut self, now: u64) {
         self.note(3, now, 0);
         self.sweep_at += self.scenario.flush_ns.max(1);
+        let clock = self.server_clock(now);
         for index in 0..self.files.states.len() {
             let Some(file) = self.files.states.get_mut(index) else {
                 break;
             };
             if file.pending == 0 && !file.is_being_written && now - file.last_write_ns >= self.scenario.flush_ns {
                 file.due_ns = None;
-            } else if file.due_ns.is_some_and(|due| now >= due) {
+            } else if file.due_ns.is_some_and(|due| clock >= due) {
                 self.enqueue(index as u32);
             }
         }
@@ -493,8 +500,12 @@ fn next_reads(left: &mut PagesToRead, is_ahead: bool) -> u64 {
     reads
 }
 
-fn jitter(draws: &mut Draws, bound_ns: u64) -> u64 {
-    if bound_ns == 0 { 0 } else { draws.below(bound_ns) }
+fn jitter(draws: &mut Draws, bound_ns: u64, costs: &DrainCosts) -> u64 {
+    let unit_ns = if costs.is_in_seconds { SECOND_NS } else { 1 };
+    match bound_ns / unit_ns {
+        0 => 0,
+        units => draws.below(units) * unit_ns,
+    }
 }
 
 #[cfg(test)]

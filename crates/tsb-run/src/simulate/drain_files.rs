@@ -11,6 +11,7 @@ const FUNCTIONS: u64 = 2;
 const ROW_BYTES: u64 = 16;
 const HEADER_BYTES: u64 = 2_912;
 const PAGE_BYTES: u64 = 4_096;
+const HEADER_PAGE: u16 = 0;
 /// Time of the last update before the scenario, in seconds: early in a period of two hours.
 const START_S: u64 = STEP_S + 10;
 
@@ -64,6 +65,12 @@ impl Files {
         }
     }
 
+    /// Opens a file for its first update. Returns whether its header has to be read for that.
+    pub(super) fn open(&mut self, index: u32) -> bool {
+        let file = self.states.get_mut(index as usize);
+        file.is_some_and(|file| file.load(HEADER_PAGE))
+    }
+
     /// Takes `values` of a file for a write at `now`: their pages become dirty. Returns those that
     /// have to be read before.
     pub(super) fn take(&mut self, index: u32, values: u32, now: u64) -> PagesToRead {
@@ -77,7 +84,7 @@ impl Files {
             self.dirty_since.push_back((now, index));
         }
         let mut read = PagesToRead::default();
-        read.header += u64::from(file.touch(0));
+        read.header += u64::from(file.touch(HEADER_PAGE));
         let mut archive_at = HEADER_BYTES;
         for function in 0..FUNCTIONS {
             for (steps, rows) in ARCHIVES {
@@ -119,6 +126,11 @@ impl FileState {
         if !self.dirty.contains(&page) {
             self.dirty.push(page);
         }
+        self.load(page)
+    }
+
+    /// Brings a page into memory. Returns whether it has to be read for that.
+    fn load(&mut self, page: u16) -> bool {
         match &mut self.resident {
             Some(resident) if !resident.contains(&page) => {
                 resident.push(page);

@@ -12,7 +12,7 @@ use tsb_rrdcached::{Connection, Counters};
 /// Longer than any drain takes.
 const WRITTEN_TIMEOUT: Duration = Duration::from_mins(2);
 /// Interval between two queries of the counters during a drain.
-const POLL_NS: u64 = 2_000_000;
+const POLL_NS: u64 = 500_000;
 
 /// A connection.
 #[derive(Debug)]

@@ -45,14 +45,23 @@ impl Default for Tuning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EngineKind {
     Direct,
+    #[cfg(feature = "librrd")]
+    Librrd,
     Ours,
     Daemon,
 }
 
 impl EngineKind {
+    /// Whether it is a server, to which a client sends updates.
+    pub(super) const fn is_server(self) -> bool {
+        matches!(self, Self::Ours | Self::Daemon)
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
+            #[cfg(feature = "librrd")]
+            Self::Librrd => "librrd",
             Self::Ours => "write-cache+rrd",
             Self::Daemon => "rrdcached",
         }
@@ -89,6 +98,8 @@ impl Engine {
         let _ = std::fs::remove_dir_all(&journals);
         let server = match kind {
             EngineKind::Direct => Server::None,
+            #[cfg(feature = "librrd")]
+            EngineKind::Librrd => Server::None,
             EngineKind::Ours => ours(testbed, &socket, tuning, journals)?,
             EngineKind::Daemon => daemon(testbed, folder, &socket, tuning, journals)?,
         };

@@ -58,52 +58,42 @@ pub(super) const MISTAKES: [&str; 9] = [
      nor what an acknowledgement is worth was measured",
 ];
 
-/// The published figures with the measured ones of the same kind.
+/// The published figures with the measured ones of the same kind, over the rounds.
 pub(super) fn rows(rounds: &[Round]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (files, direct, daemon) in PUBLISHED {
-        let of = |way: &str, index: usize| {
-            let names = ["cold, across", "warm, within", "warm, within"];
-            let mut all = rounds
-                .iter()
-                .filter(|round| round.files == files && round.way == way && round.pass == names[index]);
-            all.nth(index.saturating_sub(1))
-        };
-        for (index, pass) in ["1st", "2nd", "3rd"].into_iter().enumerate() {
-            if let Some(round) = of("direct", index) {
-                let why = "published: until pages are dirty; measured: the same, by our engine";
-                rows.push(row(files, pass, "direct", direct[index], round.accept_seconds, why));
+        for (nth, pass) in ["1st", "2nd", "3rd"].into_iter().enumerate() {
+            let measured = |way: &str, seconds: fn(&Round) -> f64| {
+                let of_pass = rounds
+                    .iter()
+                    .filter(|round| round.files == files && round.way == way && round.nth == nth);
+                Figure::of(&of_pass.map(seconds).collect::<Vec<_>>())
+            };
+            let mut add = |way: &str, figure: Option<Figure>, published: f64, why: &str| {
+                if figure.is_some() {
+                    let what = format!("{files} files, {pass} pass, {way}");
+                    rows.push(Row::new(what, figure, "s", why).beside(published));
+                }
+            };
+            for (way, by) in [("librrd", "librrd, too"), ("direct", "our engine")] {
+                let why = format!("published: until pages are dirty; measured: the same, by {by}");
+                add(way, measured(way, |round| round.accept_seconds), direct[nth], &why);
             }
             for way in ["rrdcached", "write-cache+rrd"] {
-                let Some(round) = of(way, index) else { continue };
-                let (client, disk) = daemon[index];
+                let (client, disk) = daemon[nth];
                 let why = "published: the client's time; one update and one reply at a time";
-                rows.push(row(
-                    files,
-                    pass,
+                add(
                     &format!("{way}, accept"),
+                    measured(way, |round| round.accept_seconds),
                     client,
-                    round.accept_seconds,
                     why,
-                ));
+                );
                 let why = "published: until the disk was idle; measured: accept, drain and sync";
-                rows.push(row(
-                    files,
-                    pass,
-                    &format!("{way}, total"),
-                    disk,
-                    round.total_seconds(),
-                    why,
-                ));
+                add(&format!("{way}, total"), measured(way, Round::total_seconds), disk, why);
             }
         }
     }
     rows
-}
-
-fn row(files: usize, pass: &str, way: &str, published: f64, measured: f64, why: &str) -> Row {
-    let what = format!("{files} files, {pass} pass, {way}");
-    Row::new(what, Figure::of(&[measured]), "s", why).beside(published)
 }
 
 #[cfg(test)]

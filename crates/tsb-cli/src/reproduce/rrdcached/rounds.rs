@@ -1,4 +1,5 @@
 //! The passes of one engine over all files, cold and warm, within a step and crossing one.
+//! They are one turn of the engine in a round.
 
 use tsb_core::report::experiment::rrdcached::Round;
 use tsb_core::time::{Clock, MonotonicClock};
@@ -8,8 +9,8 @@ use super::engine::{Engine, EngineKind};
 use super::testbed::{STEP_S, Testbed};
 use super::{Result, failed};
 
-/// Makes all passes with one engine.
-pub(super) fn of(engine: &Engine, testbed: &mut Testbed, clock: &MonotonicClock) -> Result<Vec<Round>> {
+/// Makes all passes of one engine in one round.
+pub(super) fn of(engine: &Engine, testbed: &mut Testbed, clock: &MonotonicClock, round: u32) -> Result<Vec<Round>> {
     testbed.align()?;
     testbed.drop_from_page_cache()?;
     let plan = [
@@ -18,17 +19,15 @@ pub(super) fn of(engine: &Engine, testbed: &mut Testbed, clock: &MonotonicClock)
         ("warm, within", 1),
         ("warm, across", STEP_S),
     ];
-    let mut client = (engine.kind != EngineKind::Direct)
-        .then(|| engine.connect())
-        .transpose()?;
+    let mut client = engine.kind.is_server().then(|| engine.connect()).transpose()?;
     let mut rounds = Vec::new();
-    for (name, later_s) in plan {
+    for (nth, (name, later_s)) in plan.into_iter().enumerate() {
         testbed.begin_pass(later_s);
         let resident = testbed.resident();
         let (cpu, disk) = (engine.cpu_ns(), engine.disk_bytes());
         let started = clock.now();
         let (accepted, drained) = match &mut client {
-            None => direct(testbed, clock)?,
+            None => direct(engine.kind, testbed, clock)?,
             Some(client) => through(client, engine, testbed, clock)?,
         };
         testbed.sync()?;
@@ -43,6 +42,8 @@ pub(super) fn of(engine: &Engine, testbed: &mut Testbed, clock: &MonotonicClock)
         rounds.push(Round {
             files: testbed.len(),
             way: engine.kind.name().to_owned(),
+            round,
+            nth,
             pass: name.to_owned(),
             crossing: if later_s == STEP_S { testbed.len() } else { 0 },
             resident,
@@ -57,10 +58,14 @@ pub(super) fn of(engine: &Engine, testbed: &mut Testbed, clock: &MonotonicClock)
     Ok(rounds)
 }
 
-fn direct(testbed: &Testbed, clock: &MonotonicClock) -> Result<(u64, u64)> {
+fn direct(kind: EngineKind, testbed: &Testbed, clock: &MonotonicClock) -> Result<(u64, u64)> {
     let mut session = Session::default();
     for index in 0..testbed.len() {
-        testbed.update(index, &mut session)?;
+        match kind {
+            #[cfg(feature = "librrd")]
+            EngineKind::Librrd => testbed.update_with_librrd(index)?,
+            _ => testbed.update(index, &mut session)?,
+        }
     }
     let done = clock.now();
     Ok((done, done))

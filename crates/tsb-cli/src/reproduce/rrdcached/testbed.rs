@@ -123,6 +123,14 @@ impl Testbed {
         updated.map_err(|error| failed("update", &path, &error))
     }
 
+    /// One direct update by the system's librrd, as the publication's program made it.
+    #[cfg(feature = "librrd")]
+    pub(super) fn update_with_librrd(&self, index: usize) -> Result<()> {
+        let path = self.path(index);
+        let updated = tsb_librrd::update(&path, &[self.update_text(index)]);
+        updated.map_err(|error| failed("update with librrd", &path, &error))
+    }
+
     /// Syncs the file system.
     pub(super) fn sync(&self) -> Result<()> {
         let synced = File::open(&self.folder).and_then(|folder| Ok(syncfs(&folder)?));

@@ -1,10 +1,12 @@
 //! Formats the result as tables of text.
 
+mod predictions;
+
 use std::fmt::Write;
 
 use serde_json::Value;
-use tsb_core::report::experiment::Row;
-use tsb_core::report::experiment::rrdcached::{Beyond, Reproduction, Round};
+use tsb_core::report::experiment::rrdcached::{Beyond, Pass, Reproduction, Round, passes};
+use tsb_core::report::experiment::{Figure, Row};
 
 /// The whole text.
 pub(super) fn page(result: &Reproduction) -> String {
@@ -17,6 +19,9 @@ pub(super) fn page(result: &Reproduction) -> String {
     rounds(&mut out, &experiment.details.rounds);
     published(&mut out, &experiment.rows);
     beyond(&mut out, &experiment.details.beyond);
+    if let Some(simulated) = &experiment.details.simulated {
+        predictions::table(&mut out, simulated);
+    }
     let _ = writeln!(out, "\nWhat the original got wrong, or left unmeasured");
     for mistake in &experiment.mistakes {
         let _ = writeln!(out, "  - {mistake}");
@@ -29,47 +34,62 @@ pub(super) fn page(result: &Reproduction) -> String {
     out
 }
 
+/// One line for each pass of each engine: means over the rounds, with the interval of the total.
 fn rounds(out: &mut String, rounds: &[Round]) {
+    if rounds.is_empty() {
+        return;
+    }
     let _ = writeln!(
         out,
-        "\n{:>6}  {:15}  {:12}  {:>9}  {:>8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>8}  {:>8}",
+        "\n{:>6}  {:15}  {:12}  {:>9}  {:>8}  {:>8}  {:>8}  {:>8}  {:19}  {:>7}  {:>8}  {:>9}",
         "files",
         "way",
-        "round",
+        "pass",
         "resident",
         "accept s",
         "drain s",
         "sync s",
         "total s",
+        "its 95 % interval",
         "CPU us",
         "read B",
         "written B"
     );
-    for round in rounds {
-        let resident = round.resident.map_or_else(
-            || "unknown".to_owned(),
-            |resident| format!("{:.2} %", resident.bytes as f64 * 100.0 / resident.of_bytes as f64),
-        );
-        let disk = |bytes: Option<f64>| bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.0}"));
-        let _ = writeln!(
-            out,
-            "{:>6}  {:15}  {:12}  {resident:>9}  {:>8.3}  {:>8.3}  {:>8.3}  {:>8.3}  {:>7.1}  {:>8}  {:>8}",
-            round.files,
-            round.way,
-            round.pass,
-            round.accept_seconds,
-            round.drain_seconds,
-            round.sync_seconds,
-            round.total_seconds(),
-            round.cpu_us_per_update,
-            disk(round.read_bytes_per_update),
-            disk(round.written_bytes_per_update),
-        );
+    for pass in passes(rounds) {
+        line(out, &pass);
     }
     let _ = writeln!(
         out,
-        "CPU and disk of an update, of whoever writes the files; what syncs write counts where the system says so.\n\
+        "Means over the rounds. CPU and disk are those of one update, of the process that writes the files; what syncs\n\
+         write counts where the system says so.\n\
          across: every update ends a step and writes a row of two archives; within: none does."
+    );
+}
+
+fn line(out: &mut String, pass: &Pass) {
+    let shown = |figure: Option<Figure>, digits: usize| {
+        figure.map_or_else(|| "-".to_owned(), |figure| format!("{:.digits$}", figure.mean))
+    };
+    let resident = pass
+        .resident_percent
+        .map_or_else(|| "unknown".to_owned(), |figure| format!("{:.2} %", figure.mean));
+    let interval = pass
+        .total
+        .and_then(|total| Some(format!("{:.3} to {:.3}", total.low?, total.high?)));
+    let _ = writeln!(
+        out,
+        "{:>6}  {:15}  {:12}  {resident:>9}  {:>8}  {:>8}  {:>8}  {:>8}  {:19}  {:>7}  {:>8}  {:>9}",
+        pass.files,
+        pass.way,
+        pass.name,
+        shown(pass.accept, 3),
+        shown(pass.drain, 3),
+        shown(pass.sync, 3),
+        shown(pass.total, 3),
+        interval.unwrap_or_else(|| "-".to_owned()),
+        shown(pass.cpu_us, 1),
+        shown(pass.read_bytes, 0),
+        shown(pass.written_bytes, 0),
     );
 }
 
@@ -102,6 +122,9 @@ fn figure(figure: Option<f64>) -> f64 {
 
 /// The figures of each entry under their names in the document.
 fn beyond(out: &mut String, entries: &[Beyond]) {
+    if entries.is_empty() {
+        return;
+    }
     let mut title = String::new();
     let _ = writeln!(out, "\nBeyond the document");
     for entry in entries {

@@ -16,11 +16,11 @@ const THREADS: [usize; 3] = [1, 2, 4];
 /// Values pending per file before these drains.
 const DEPTH: usize = 10;
 /// Timeouts and jitters, in seconds.
-const PACES: [(u64, u64); 3] = [(1, 0), (1, 1), (2, 2)];
+pub(super) const PACES: [(u64, u64); 3] = [(1, 0), (1, 1), (2, 2)];
 /// Length of the updates in seconds, and interval between two updates of all files.
 const FEED_S: u64 = 8;
 const FEED_QUICK_S: u64 = 3;
-const TICK_NS: u64 = SECOND_NS / 4;
+pub(super) const TICK_NS: u64 = SECOND_NS / 4;
 
 /// Makes all measurements, for each server.
 pub(super) fn all(
@@ -68,7 +68,7 @@ fn drain(
 }
 
 /// Updates every file every 250 ms for `feed_s` seconds.
-fn feed(
+pub(super) fn feed(
     kind: EngineKind,
     (timeout_s, jitter_s): (u64, u64),
     feed_s: u64,

@@ -1,6 +1,11 @@
 //! What only the experiment of rrdcached measures.
 
+mod passes;
+
 use serde::{Deserialize, Serialize};
+
+use crate::report::device::DeviceProfile;
+pub use passes::{Pass, passes};
 
 /// Everything that `tsb reproduce rrdcached` reports.
 pub type Reproduction = super::Reproduction<Plan, Details>;
@@ -10,6 +15,9 @@ pub type Reproduction = super::Reproduction<Plan, Details>;
 pub struct Plan {
     /// Numbers of files, in ascending order.
     pub files: Vec<usize>,
+    /// Rounds, in each of which every engine has a turn; 0 for a prediction without real runs.
+    #[serde(default)]
+    pub rounds: u32,
     /// The folder in which it made its files.
     pub dir: String,
 }
@@ -25,6 +33,114 @@ pub struct Details {
     pub rounds: Vec<Round>,
     /// What the publication did not measure.
     pub beyond: Vec<Beyond>,
+    /// What a model of the disk predicts; absent unless it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
+}
+
+/// Predictions of drains, from a model of the disk and the costs of small drains.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Simulated {
+    /// The disk, as measured before.
+    pub device: DeviceProfile,
+    /// Cores of the machine.
+    pub cores: usize,
+    /// Number of files of the drains from which the costs were taken.
+    pub cost_files: usize,
+    /// The costs of each engine.
+    pub costs: Vec<EngineCosts>,
+    /// What is predicted, beside what was measured if it was.
+    pub points: Vec<Prediction>,
+    /// Hours that were simulated only.
+    pub hours: Vec<SimulatedHours>,
+    /// CPU time of all these simulations.
+    pub cpu_seconds: f64,
+}
+
+/// The costs of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineCosts {
+    /// The engine.
+    pub way: String,
+    /// Its costs.
+    #[serde(flatten)]
+    pub costs: DrainCosts,
+    /// Time of an update that is sent alone, until its answer, in nanoseconds.
+    pub answer_ns: u64,
+}
+
+/// What a server's work costs on one machine, as measured on few files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainCosts {
+    /// Time from an accepted update to the next, in batches of 1,000, in nanoseconds.
+    pub accept_ns: u64,
+    /// Time on a core of a write of one file, in nanoseconds.
+    pub write_ns: u64,
+    /// The same of each value in it, in nanoseconds.
+    pub value_ns: u64,
+    /// Time on a core of each page that has to be read, in nanoseconds.
+    pub read_ns: u64,
+    /// Files that a thread takes at once, and whose pages it requests together; 1 for a server that
+    /// does not read ahead.
+    pub files_at_once: usize,
+    /// Whether its timeouts count in whole seconds, as rrdcached's do.
+    pub is_in_seconds: bool,
+}
+
+/// A predicted figure, and the measured one if there is one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// What is predicted.
+    pub what: String,
+    /// The engine.
+    pub way: String,
+    /// The unit of the figures.
+    pub unit: String,
+    /// The prediction.
+    pub predicted: f64,
+    /// The mean over real runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// The lower end of its 95 % interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The upper end of that interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// `predicted / measured - 1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+}
+
+/// Hours of updates in simulated time: every file is updated once per minute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimulatedHours {
+    /// The engine.
+    pub way: String,
+    /// Number of files.
+    pub files: usize,
+    /// Duration of the updates.
+    pub hours: u64,
+    /// Write timeout.
+    pub timeout_seconds: u64,
+    /// Upper bound of the random delay beyond it.
+    pub jitter_seconds: u64,
+    /// Values in one write of a file.
+    pub coalescing: f64,
+    /// Longest time that an update waited for its write to begin.
+    pub wait_max_seconds: f64,
+    /// Largest number of queued files.
+    pub queued_most: u64,
+    /// Share of one core that the threads used.
+    pub core_share: f64,
+    /// Share of the time in which the disk was busy.
+    pub device_share: f64,
+    /// Time of the last drain.
+    pub drain_seconds: f64,
+    /// Then until all was synced.
+    pub sync_seconds: f64,
+    /// A hash of all events: the same for the same device, costs and program.
+    pub fingerprint: String,
 }
 
 /// One pass, which updates every file once.
@@ -32,8 +148,14 @@ pub struct Details {
 pub struct Round {
     /// Number of files.
     pub files: usize,
-    /// The engine: `direct`, `write-cache+rrd` or `rrdcached`.
+    /// The engine: `direct`, `librrd`, `write-cache+rrd` or `rrdcached`.
     pub way: String,
+    /// The round, from 0.
+    #[serde(default)]
+    pub round: u32,
+    /// Which of the passes of its turn, from 0.
+    #[serde(default)]
+    pub nth: usize,
     /// `cold, across` is the publication's first pass, `warm, within` its second and third.
     pub pass: String,
     /// Updates that ended a step, each of which writes a row of two archives.
