@@ -10,6 +10,7 @@ mod mongod;
 mod mongod_set;
 mod owner;
 mod ports;
+mod postgres;
 mod process;
 mod python;
 mod rrdcached;
@@ -54,6 +55,7 @@ const SERVERS: &[&dyn Server] = &[
     &mongod_set::MongodSet,
     &etcd::Etcd::SINGLE,
     &etcd::Etcd::THREE,
+    &postgres::Postgres,
 ];
 
 /// Runs the command.

@@ -11,7 +11,7 @@ use crate::shell::{capture, cargo};
 const NEEDS_LIBRRD: &str = "librrd";
 
 /// Features whose drivers take minutes to compile, and no benchmark has one.
-const REMOTE: &[&str] = &["mongo", "etcd", "remote"];
+const REMOTE: &[&str] = &["mongo", "etcd", "postgres", "remote"];
 
 /// The arguments of cargo for them.
 pub(super) fn every() -> Result<Vec<String>> {

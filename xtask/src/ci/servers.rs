@@ -16,11 +16,16 @@ const SERVERS: &[(&str, &str)] = &[
     ("mongod-set", "TSB_TEST_MONGO_SET"),
     ("etcd", "TSB_TEST_ETCD"),
     ("etcd-three", "TSB_TEST_ETCD_THREE"),
+    ("postgres", "TSB_TEST_POSTGRES"),
     ("rrdcached", "TSB_TEST_RRDCACHED"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
-const PROGRAMS: &[(&str, &str)] = &[("mongod", "TSB_TEST_MONGOD"), ("etcd", "TSB_TEST_ETCD_PROGRAM")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("mongod", "TSB_TEST_MONGOD"),
+    ("etcd", "TSB_TEST_ETCD_PROGRAM"),
+    ("postgres", "TSB_TEST_POSTGRES_PROGRAM"),
+];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
 /// how many samples a second are sent.
@@ -34,12 +39,19 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("mongod-set", "layout=ticks&drop=1", "1000", "54000"),
     ("etcd", "drop=1", "1000", "10000"),
     ("etcd-three", "drop=1", "1000", "5000"),
+    ("postgres", "drop=1", "1000", "54000"),
+    (
+        "postgres",
+        "write=insert&synchronous_commit=off&schema=insert&drop=1",
+        "1000",
+        "54000",
+    ),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];
 
-/// Checks that take minutes where a series is a collection, or a write waits for a majority;
-/// a lone server runs them in its other layouts. They run by hand: `cargo test --workspace
+/// Checks that take minutes where a series is a collection, or a write waits for a majority or a
+/// disk; a lone server runs them in its other layouts. They run by hand: `cargo test --workspace
 /// --all-features --test servers`.
 const SLOW: &[&str] = &[
     "mongo-mohawk::c7_random",
@@ -50,6 +62,10 @@ const SLOW: &[&str] = &[
     "etcd-cut::c7_rows",
     "etcd-three::c7_long",
     "etcd-three::c7_rows",
+    "postgres-copy::c6_equal_timestamps_in_old_data",
+    "postgres-copy::c6_very_late_samples_are_taken",
+    "postgres-copy::c7_long",
+    "postgres-copy::c7_rows",
 ];
 
 /// Tests at once: most of their time they wait for a server's disk, and not for a core.

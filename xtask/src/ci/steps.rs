@@ -84,6 +84,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-remote"],
         &["check", "--package", "tsb-remote", "--features", "mongo"],
         &["check", "--package", "tsb-remote", "--features", "etcd"],
+        &["check", "--package", "tsb-remote", "--features", "postgres"],
         &["check", "--package", "tsb-run"],
         &["check", "--package", "tsb-run", "--features", "sqlite"],
         &["check", "--package", "tsb-cli", "--no-default-features"],

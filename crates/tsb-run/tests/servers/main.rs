@@ -19,6 +19,7 @@ mod life;
 mod mongo;
 mod outage;
 mod places;
+mod postgres;
 mod relay;
 
 use places::ServerKind;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         .chain(mongo::trials())
         .chain(etcd::trials())
         .chain(keyed::trials())
+        .chain(postgres::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }
