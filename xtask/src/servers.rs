@@ -14,6 +14,7 @@ mod mongod;
 mod mongod_set;
 mod owner;
 mod ports;
+mod postgres;
 mod process;
 mod prometheus;
 mod python;
@@ -66,6 +67,7 @@ const SERVERS: &[&dyn Server] = &[
     &carbon::Carbon::CACHE,
     &carbon::Carbon::RELAY,
     &go_carbon::GoCarbon,
+    &postgres::Postgres,
 ];
 
 /// Runs the command.

@@ -29,6 +29,12 @@ fn main() -> ExitCode {
     let servers = [
         ("mongo", cfg!(feature = "mongo"), "TSB_TEST_MONGO", "layout=ticks&j=1"),
         ("etcd", cfg!(feature = "etcd"), "TSB_TEST_ETCD", "operations=128"),
+        (
+            "postgres",
+            cfg!(feature = "postgres"),
+            "TSB_TEST_POSTGRES",
+            "write=copy",
+        ),
     ];
     let kinds: [(&str, Test); 2] = [("for_two_seconds", for_two_seconds), ("to_the_end", to_the_end)];
     let mut trials = Vec::new();
@@ -61,10 +67,15 @@ fn behind_relay(spec: &str, name: &str, options: &str) -> Result<(Relay, String)
         .ok_or("the spec has no port")?;
     let relay = Relay::to(port.parse()?)?;
     let place = format!("garbled-{name}-{}", std::process::id());
-    let spec = format!(
-        "{scheme}://127.0.0.1:{}/{place}?drop=1&timeout=1s&{options}",
-        relay.port()
-    );
+    let port = relay.port();
+    let place = match hosts.rsplit_once('@') {
+        Some((user, rest)) => {
+            let database = rest.rsplit_once('/').map_or(rest, |(_, database)| database);
+            format!("{user}@127.0.0.1:{port}/{database}?schema={place}&")
+        }
+        None => format!("127.0.0.1:{port}/{place}?"),
+    };
+    let spec = format!("{scheme}://{place}drop=1&timeout=1s&{options}");
     Ok((relay, spec))
 }
 

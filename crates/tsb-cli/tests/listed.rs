@@ -15,9 +15,15 @@ use program::tsb;
 const SERIES: usize = 60;
 
 /// A kind of server: its feature, the variable that names one, and options.
-const SERVERS: [(&str, bool, &str, &str); 3] = [
+const SERVERS: [(&str, bool, &str, &str); 4] = [
     ("mongo", cfg!(feature = "mongo"), "TSB_TEST_MONGO", "layout=ticks"),
     ("etcd", cfg!(feature = "etcd"), "TSB_TEST_ETCD", "operations=128"),
+    (
+        "postgres",
+        cfg!(feature = "postgres"),
+        "TSB_TEST_POSTGRES",
+        "write=copy",
+    ),
     ("rrdcached", true, "TSB_TEST_RRDCACHED", "step=1s"),
 ];
 
@@ -44,6 +50,9 @@ fn place(spec: &str, options: &str) -> Result<String, Failed> {
     let address = spec.split_once('?').map_or(spec, |(address, _)| address);
     if address.starts_with("rrdcached:") {
         return Ok(format!("{address}?prefix={place}-&{options}"));
+    }
+    if address.starts_with("postgres:") {
+        return Ok(format!("{address}?schema={place}&{options}"));
     }
     let (scheme, rest) = address.split_once("://").ok_or("the spec has no host")?;
     let hosts = rest.split('/').next().unwrap_or(rest);

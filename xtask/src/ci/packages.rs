@@ -112,6 +112,11 @@ const PACKAGES: &[Package] = &[
         needed_by: "servers, which asks servers over HTTP whether they answer",
     },
     Package {
+        name: "postgresql-15",
+        probe: &["/usr/lib/postgresql/15/bin/postgres", "--version"],
+        needed_by: "servers, which starts PostgreSQL",
+    },
+    Package {
         name: "strace",
         probe: &["strace", "--version"],
         needed_by: "faults, which records system calls and makes them fail",

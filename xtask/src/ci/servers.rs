@@ -16,6 +16,7 @@ const SERVERS: &[(&str, &str)] = &[
     ("mongod-set", "TSB_TEST_MONGO_SET"),
     ("etcd", "TSB_TEST_ETCD"),
     ("etcd-three", "TSB_TEST_ETCD_THREE"),
+    ("postgres", "TSB_TEST_POSTGRES"),
     ("rrdcached", "TSB_TEST_RRDCACHED"),
     ("prometheus", "TSB_TEST_PROMETHEUS"),
     ("influxdb", "TSB_TEST_INFLUX"),
@@ -31,6 +32,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("influxdb", "TSB_TEST_INFLUX_PROGRAM"),
     ("victoriametrics", "TSB_TEST_VICTORIAMETRICS_PROGRAM"),
     ("carbon", "TSB_TEST_CARBON_PROGRAM"),
+    ("postgres", "TSB_TEST_POSTGRES_PROGRAM"),
 ];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
@@ -49,14 +51,21 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("prometheus", "", "1000", "54000"),
     ("influxdb", "drop=1", "1000", "54000"),
     ("victoriametrics", "drop=1", "1000", "54000"),
+    ("postgres", "drop=1", "1000", "54000"),
+    (
+        "postgres",
+        "write=insert&synchronous_commit=off&schema=insert&drop=1",
+        "1000",
+        "54000",
+    ),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
     // A slot a second each; graphite-web answers some hundred series a second.
     ("carbon", "drop=1", "200", "200"),
 ];
 
-/// Checks that take minutes where a series is a collection, or a write waits for a majority;
-/// a lone server runs them in its other layouts. They run by hand: `cargo test --workspace
+/// Checks that take minutes where a series is a collection, or a write waits for a majority or a
+/// disk; a lone server runs them in its other layouts. They run by hand: `cargo test --workspace
 /// --all-features --test servers`.
 const SLOW: &[&str] = &[
     "mongo-mohawk::c7_random",
@@ -67,6 +76,10 @@ const SLOW: &[&str] = &[
     "etcd-cut::c7_rows",
     "etcd-three::c7_long",
     "etcd-three::c7_rows",
+    "postgres-copy::c6_equal_timestamps_in_old_data",
+    "postgres-copy::c6_very_late_samples_are_taken",
+    "postgres-copy::c7_long",
+    "postgres-copy::c7_rows",
 ];
 
 /// Tests at once: most of their time they wait for a server's disk, and not for a core.

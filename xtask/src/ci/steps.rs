@@ -89,6 +89,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-remote", "--features", "influx"],
         &["check", "--package", "tsb-remote", "--features", "victoriametrics"],
         &["check", "--package", "tsb-remote", "--features", "graphite"],
+        &["check", "--package", "tsb-remote", "--features", "postgres"],
         &["check", "--package", "tsb-run"],
         &["check", "--package", "tsb-run", "--features", "sqlite"],
         &["check", "--package", "tsb-cli", "--no-default-features"],

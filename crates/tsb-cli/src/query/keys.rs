@@ -35,7 +35,7 @@ pub(super) fn listed(spec: &Spec) -> Result<Vec<SeriesKey>, Failure> {
     match read(spec)? {
         Ok(Some(known)) => Ok(known),
         Ok(None) => Err(cannot()
-            .because_of("only sqlite:, rrd:, mongo:, etcd:, graphite: and rrdcached: say what they hold")
+            .because_of("this store does not say which series it holds")
             .hint("name the series with --series")),
         Err(error @ Error::Unsupported { .. }) => Err(cannot().because(&error).hint("name the series with --series")),
         Err(error) => Err(failed(spec, &error)),

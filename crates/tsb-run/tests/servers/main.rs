@@ -21,6 +21,7 @@ mod life;
 mod mongo;
 mod outage;
 mod places;
+mod postgres;
 mod prometheus;
 mod relay;
 mod victoriametrics;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         .chain(keyed::trials())
         .chain(prometheus::trials())
         .chain(graphite::trials())
+        .chain(postgres::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

@@ -29,7 +29,6 @@ pub(crate) enum Survivors {
     /// All of it.
     All,
     /// All but the end of it.
-    #[cfg(feature = "mongo")]
     ButTheEnd,
 }
 
