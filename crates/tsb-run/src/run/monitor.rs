@@ -316,7 +316,9 @@ impl Monitor {
         };
         if notes.intervals.has_lost_a_process() {
             // A server that was started again has other processes.
-            notes.intervals.watch(&servers::with_servers(&inputs.context.plan));
+            notes
+                .intervals
+                .watch(&servers::with_servers(&inputs.context.plan, &inputs.processes));
         }
         let mut interval = notes.intervals.cut(now, counted);
         interval.asked = self.asked(notes, now);
