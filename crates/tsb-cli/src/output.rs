@@ -159,13 +159,25 @@ impl Outputs {
     /// # Errors
     /// If the file cannot be written.
     pub fn of_document(format: DocumentFormat, out: Option<&Path>) -> Result<Self, Failure> {
+        Self::of_experiment(format, out, None)
+    }
+
+    /// As [`Self::of_document`], for a result that has a page.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or both are the same.
+    pub fn of_experiment(format: DocumentFormat, out: Option<&Path>, html: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(path) = html.filter(|_| html == out) {
+            return Err(Failure::usage(format!("cannot write {}", path.display()))
+                .because_of("--out and --html name the same file"));
+        }
         Ok(Self {
             format: match format {
                 DocumentFormat::Text => Format::Text,
                 DocumentFormat::Json => Format::Json,
             },
             report: out.map(Target::prepare).transpose()?,
-            page: None,
+            page: html.map(Target::prepare).transpose()?,
             hdr_log: None,
             journal: None,
         })

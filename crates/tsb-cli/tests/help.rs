@@ -11,7 +11,7 @@ use program::tsb;
 use snapshot::is_as_kept;
 
 /// Commands with a help of their own; the first is `tsb` alone.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "",
     "run",
     "capacity",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 17] = [
     "record",
     "reproduce",
     "reproduce rrdcached",
+    "reproduce hm9000",
     "stores",
     "doctor",
     "completions",
