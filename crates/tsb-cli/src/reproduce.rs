@@ -1,5 +1,6 @@
 //! `tsb reproduce`: repeats a published experiment, with its mistakes removed.
 
+mod hm9000;
 mod rrdcached;
 
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use crate::failure::Failure;
 pub fn command(args: &ReproduceArgs) -> Result<Exit, Failure> {
     match &args.experiment {
         Some(Experiment::Rrdcached(args)) => rrdcached::command(args),
+        Some(Experiment::Hm9000(args)) => hm9000::command(args),
         None => list(),
     }
 }

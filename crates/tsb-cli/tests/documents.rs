@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tsb_core::report::examination::Examination;
+use tsb_core::report::experiment::hm9000;
 use tsb_core::report::experiment::rrdcached::Reproduction;
 use tsb_core::report::listing::Listing;
 use tsb_core::report::{Comparison, Run, SCHEMA_VERSION, Verification};
@@ -184,6 +185,58 @@ fn an_experiment_is_a_document() {
         assert!(ratio.is_some() && row.ratio == ratio, "{row:?}");
         assert!(!row.what.is_empty() && !row.why.is_empty());
     }
+}
+
+#[test]
+fn the_experiment_of_hm9000_is_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, page) = (path(folder.path(), "."), path(folder.path(), "page.html"));
+    let arguments = [
+        "reproduce",
+        "hm9000",
+        "--quick",
+        "--quiet",
+        "--format",
+        "json",
+        "--dir",
+        &dir,
+    ];
+    let small = [
+        "--store", "memory:", "--store", "sqlite:", "--apps", "300", "--rounds", "1",
+    ];
+    let short = ["--seconds", "1", "--seconds-as-it-was", "1", "--html", &page];
+    let (result, document) = read::<hm9000::Reproduction>(&printed(&[&arguments[..], &small, &short].concat()));
+    assert_eq!((result.plan.asked.apps, result.plan.asked.seed), (vec![300], 1));
+    assert_eq!(document["plan"]["stores"], serde_json::json!(["memory:", "sqlite:"]));
+    let details = &result.experiment.details;
+    assert_eq!(
+        (details.runs.len(), details.failures.len()),
+        (2, 0),
+        "{:?}",
+        details.failures
+    );
+    assert!(
+        details
+            .runs
+            .iter()
+            .all(|run| run.keys_acknowledged == run.keys_due && run.lost == 0)
+    );
+    let durability: Vec<&str> = details.curve.iter().map(|point| point.store.as_str()).collect();
+    assert_eq!(durability, ["memory:", "sqlite:"]);
+    // In virtual time, so always the same: the document is wrong about 30,500 apps.
+    let falsely = details
+        .as_it_was
+        .iter()
+        .find(|run| run.is_virtual && run.apps == 30_500)
+        .unwrap();
+    assert!(
+        falsely.fresh_at_seconds.is_some() && falsely.missing_max > 0,
+        "{falsely:?}"
+    );
+    assert!(result.experiment.rows.iter().any(|row| row.published == Some(30_000.0)));
+    // What it made is gone, and its page is there.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
 }
 
 #[test]

@@ -26,6 +26,7 @@ const COMMANDS: &[&str] = &[
     "reproduce",
     "conformance",
     "reproduce rrdcached",
+    "reproduce hm9000",
     "stores",
     "doctor",
     "completions",

@@ -106,4 +106,27 @@ fn without_a_name_the_experiments_are_listed() {
         );
     }
     assert!(text.contains("tsb reproduce rrdcached\n  asks"), "{text}");
+    assert!(text.contains("tsb reproduce hm9000\n  asks"), "{text}");
+}
+
+#[test]
+fn what_hm9000_cannot_do_is_refused_before_it_starts() {
+    for (arguments, words) in [
+        (&["--store", "zookeeper:h"][..], "no such store of keys"),
+        (
+            &["--store", "memory:", "--store", "memory:"],
+            "each store takes part once",
+        ),
+        (&["--without", "rust"], "advertise-bump"),
+        (&["--apps", "0"], "it is from 1 to"),
+        (&["--out", "x.json", "--html", "x.json"], "name the same file"),
+    ] {
+        let output = tsb(&["reproduce", "hm9000", "--quick"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    }
 }

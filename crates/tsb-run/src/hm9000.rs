@@ -13,12 +13,23 @@
 //! assert_eq!(heartbeats, 300);
 //! ```
 
+mod as_it_was;
+mod corrected;
+mod defects;
+mod experiment;
 mod guid;
+mod layout;
 mod listener;
 mod records;
 mod simulator;
+mod truth;
 
+pub use as_it_was::{RealTime, Report as AsItWasReport, VirtualTime};
+pub use corrected::{CorrectedOptions, corrected};
+pub use defects::{Defect, Defects};
+pub use experiment::{MISTAKES, Request, measure, rows};
 pub use guid::Guid;
+pub use layout::{EtcdInterface, Layout, OpenedKeys, Opening};
 pub use listener::{FreshKeys, Heartbeat, Listener, poll};
 pub(crate) use records::key;
 pub use records::{

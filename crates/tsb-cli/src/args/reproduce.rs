@@ -23,6 +23,8 @@ pub struct ReproduceArgs {
 pub enum Experiment {
     /// What does rrdcached buy? (kazeburo and sonots, 2012)
     Rrdcached(RrdcachedArgs),
+    /// How many apps can HM9000 keep fresh in etcd? (Pivotal, 2013)
+    Hm9000(Hm9000Args),
 }
 
 /// What every experiment can be asked for.
@@ -67,6 +69,62 @@ pub struct RrdcachedArgs {
     #[arg(long, requires = "simulate")]
     pub check: bool,
     /// Also write a page that tells the story into this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// What every experiment can be asked for.
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+}
+
+/// `tsb reproduce hm9000`
+#[derive(Debug, Args)]
+pub struct Hm9000Args {
+    /// Store of keys: memory:, sqlite:, series+STORE, etcd2:HOSTS, etcd3-single:HOSTS, etcd3:HOSTS
+    ///
+    /// Give it several times for several stores. Without it and without --etcd: memory:, sqlite:
+    /// and series+memory:. Hosts are HOST:PORT with commas between them; etcd2 is version 2 with
+    /// one request per key, etcd3-single version 3 with one request per key, and etcd3 version 3
+    /// with transactions of up to 128 puts.
+    #[arg(long = "store", value_name = "SPEC")]
+    pub stores: Vec<String>,
+    /// Also measure a cluster of etcd at these addresses, by all three interfaces
+    #[arg(long, value_name = "HOSTS")]
+    pub etcd: Option<String>,
+    /// Numbers of apps, such as 1000,30000; without it, 1,000 to 200,000, and on until it breaks
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub apps: Vec<usize>,
+    /// Go on to at most this many apps with a store that keeps all of --apps fresh
+    ///
+    /// The number of apps is doubled until the store breaks. Without it: 1,600,000, and with
+    /// --quick or --apps no more than the largest given.
+    #[arg(long, value_name = "N")]
+    pub apps_max: Option<usize>,
+    /// Rounds of the corrected experiment; without it 5, and 2 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Length of each corrected run, in seconds; without it 45, and 11 with --quick
+    ///
+    /// From 10 on every app has sent a heartbeat; beyond 30, the time to live has passed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: Option<u64>,
+    /// Length of each run as it was, in seconds; without it 60, and 32 with --quick
+    ///
+    /// The original calls nothing fresh before 30 s.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds_as_it_was: Option<u64>,
+    /// Leave out a defect of the original in the runs as it was
+    ///
+    /// One of advertise-bump, cache-first, delete-apps, count-per-heartbeat, coordinated-tick and
+    /// apps-added. Give it several times to leave out several.
+    #[arg(long, value_name = "DEFECT")]
+    pub without: Vec<String>,
+    /// Seed of the simulated cluster and of the order of the rounds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Folder in which a temporary folder for the files of stores is made
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Also write a page with plots, which tells the story, into this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// What every experiment can be asked for.

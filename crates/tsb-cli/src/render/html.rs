@@ -7,6 +7,7 @@
 mod breakdown;
 mod capacity;
 mod data;
+mod experiments;
 mod latency;
 mod ledger;
 mod machine;
@@ -26,6 +27,7 @@ use tsb_core::report::{Report, Run};
 
 use super::names::{moment, names, path};
 pub use capacity::capacity_page;
+pub use experiments::hm9000::page as hm9000_page;
 use markup::Markup;
 pub use rrdcached::rrdcached_page;
 pub use sides::page as sides_page;

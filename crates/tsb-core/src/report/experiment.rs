@@ -3,6 +3,7 @@
 //! [`Experiment`] has what every experiment states; what only one of them measures is in the
 //! module of its name.
 
+pub mod hm9000;
 pub mod rrdcached;
 
 use serde::{Deserialize, Serialize};

@@ -10,6 +10,7 @@ use tsb_core::time::{Clock, SECOND_NS};
 use tsb_stores::keyed::{Key, KeyedStore, Put};
 use tsb_stores::{Error, Refusals, Result};
 
+use super::defects::{Defect, Defects};
 use super::records::{ACTUAL_FRESH, DESIRED_FRESH, instance_key, instance_value, key, presence_key};
 use super::simulator::Simulator;
 
@@ -33,7 +34,7 @@ pub struct Heartbeat {
     dea: String,
     presence: Key,
     /// Key and value of each instance.
-    instances: Vec<(Key, String)>,
+    instances: Arc<[(Key, String)]>,
 }
 
 impl Heartbeat {
@@ -57,11 +58,33 @@ impl Heartbeat {
     }
 }
 
+/// The heartbeats of all DEAs, of which those that did not change are made once.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeats(Vec<Option<Heartbeat>>);
+
+impl Heartbeats {
+    /// As [`Heartbeat::of`].
+    pub(super) fn of(&mut self, simulator: &Simulator, dea: u32) -> Result<Heartbeat> {
+        let index = dea as usize;
+        self.0.resize_with(self.0.len().max(index + 1), || None);
+        let apps = simulator.deas()[index].apps.len();
+        match &self.0[index] {
+            Some(made) if made.instances.len() == apps => Ok(made.clone()),
+            _ => {
+                let made = Heartbeat::of(simulator, dea)?;
+                self.0[index] = Some(made.clone());
+                Ok(made)
+            }
+        }
+    }
+}
+
 /// The listener: hears the bus, and writes what it heard once per second.
 #[derive(Debug)]
 pub struct Listener<S> {
     store: S,
     clock: Arc<dyn Clock>,
+    defects: Defects,
     pending: Vec<Heartbeat>,
     /// The instances in the store, as far as the listener knows, by their DEA.
     cache: HashMap<String, HashMap<Key, String>>,
@@ -72,11 +95,17 @@ pub struct Listener<S> {
 }
 
 impl<S: KeyedStore> Listener<S> {
-    /// A listener that has heard nothing.
+    /// A listener that has heard nothing, as it was.
     pub fn new(store: S, clock: Arc<dyn Clock>) -> Self {
+        Self::with_defects(store, clock, Defects::default())
+    }
+
+    /// A listener without some of the original's defects.
+    pub fn with_defects(store: S, clock: Arc<dyn Clock>, defects: Defects) -> Self {
         Self {
             store,
             clock,
+            defects,
             pending: Vec::new(),
             cache: HashMap::new(),
             cached_at: None,
@@ -97,7 +126,8 @@ impl<S: KeyedStore> Listener<S> {
     /// Those of the store.
     pub fn hear_advertise(&self) -> Result<()> {
         let now = self.clock.now();
-        if self.heard_at.is_none_or(|at| now - at >= TTL_NS) {
+        let before_the_first = self.defects.has(Defect::AdvertiseBump);
+        if self.heard_at.map_or(before_the_first, |at| now - at >= TTL_NS) {
             self.bump()?;
         }
         Ok(())
@@ -112,6 +142,9 @@ impl<S: KeyedStore> Listener<S> {
         self.heard_at = Some(self.clock.now());
         self.pending.push(heartbeat);
         self.heartbeats += 1;
+        if !self.defects.has(Defect::CountPerHeartbeat) {
+            return Ok(());
+        }
         let count = Put::new(
             key("v1/metrics/ReceivedHeartbeats")?,
             format!("{}.00000", self.heartbeats),
@@ -146,21 +179,29 @@ impl<S: KeyedStore> Listener<S> {
             self.reload_cache()?;
             self.cached_at = Some(self.clock.now());
         }
-        let (mut puts, mut gone) = (Vec::new(), Vec::new());
+        let (mut puts, mut gone, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        let is_cached_first = self.defects.has(Defect::CacheFirst);
         for heartbeat in pending {
             puts.push(Put::new(heartbeat.presence, heartbeat.dea.as_str()).expiring(TTL_NS));
             // The cache changes before the store does, so it hides what was not written.
-            let cached = self.cache.entry(heartbeat.dea).or_default();
+            let cached = self.cache.entry(heartbeat.dea.clone()).or_default();
             let reported: HashSet<&Key> = heartbeat.instances.iter().map(|(key, _)| key).collect();
             gone.extend(cached.extract_if(|key, _| !reported.contains(key)).map(|(key, _)| key));
-            for (key, value) in heartbeat.instances {
-                if cached.get(&key) != Some(&value) {
+            for (key, value) in &*heartbeat.instances {
+                if cached.get(key) != Some(value) {
                     puts.push(Put::new(key.clone(), value.as_str()));
-                    cached.insert(key, value);
+                    if is_cached_first {
+                        cached.insert(key.clone(), value.clone());
+                    } else {
+                        written.push((heartbeat.dea.clone(), key.clone(), value.clone()));
+                    }
                 }
             }
         }
         put_all(&self.store, &puts)?;
+        for (dea, key, value) in written {
+            self.cache.entry(dea).or_default().insert(key, value);
+        }
         self.store.delete(&gone).map(drop)
     }
 
@@ -175,8 +216,10 @@ impl<S: KeyedStore> Listener<S> {
             let dea = value.rsplit(',').next().unwrap_or_default();
             if present.contains(dea) {
                 self.cache.entry(dea.to_owned()).or_default().insert(instance, value);
-            } else {
+            } else if self.defects.has(Defect::DeleteApps) {
                 absent.insert(key(app_of(&instance))?);
+            } else {
+                self.store.delete(&[instance])?;
             }
         }
         for app in &absent {
@@ -198,22 +241,35 @@ impl<S: KeyedStore> Listener<S> {
     /// # Errors
     /// Those of the store.
     pub fn fetch_desired(&self, simulator: &Simulator) -> Result<()> {
-        let mut stored: HashMap<Key, String> = listed(&self.store, DESIRED)?.into_iter().collect();
-        let mut puts = Vec::new();
-        for app in simulator.apps() {
-            let wanted = Put::new(
-                key(format!("{DESIRED}/{},{}", app.guid, app.version))?,
-                "1,STARTED,STAGED",
-            );
-            if stored.remove(&wanted.key).as_deref() != Some(&wanted.value) {
-                puts.push(wanted);
-            }
-        }
-        put_all(&self.store, &puts)?;
-        let gone: Vec<Key> = stored.into_keys().collect();
-        self.store.delete(&gone)?;
-        bump(&self.store, &*self.clock, DESIRED_FRESH, DESIRED_TTL_NS)
+        fetch_desired(&self.store, &*self.clock, simulator)
     }
+}
+
+/// Writes the desired state of all apps, as the fetcher did every 60 s. Apps never go, so nothing
+/// has to be deleted.
+pub(super) fn fetch_desired(store: &impl KeyedStore, clock: &dyn Clock, simulator: &Simulator) -> Result<()> {
+    let puts = desired_puts(store, simulator)?;
+    put_all(store, &puts)?;
+    mark_desired_fresh(store, clock)
+}
+
+/// The desired state that is not in the store.
+pub(super) fn desired_puts(store: &impl KeyedStore, simulator: &Simulator) -> Result<Vec<Put>> {
+    let stored: HashMap<Key, String> = listed(store, DESIRED)?.into_iter().collect();
+    let mut puts = Vec::new();
+    for app in simulator.apps() {
+        let key = key(format!("{DESIRED}/{},{}", app.guid, app.version))?;
+        let wanted = Put::new(key, "1,STARTED,STAGED");
+        if stored.get(&wanted.key) != Some(&wanted.value) {
+            puts.push(wanted);
+        }
+    }
+    Ok(puts)
+}
+
+/// Says that the desired state is complete.
+pub(super) fn mark_desired_fresh(store: &impl KeyedStore, clock: &dyn Clock) -> Result<()> {
+    bump(store, clock, DESIRED_FRESH, DESIRED_TTL_NS)
 }
 
 /// The directory of an instance: that of its app and version.

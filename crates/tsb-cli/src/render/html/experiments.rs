@@ -1,0 +1,4 @@
+//! Pages of experiments.
+
+mod chart;
+pub(super) mod hm9000;

@@ -1,0 +1,193 @@
+//! A chart of several series of marks over a logarithmic axis, as SVG without a script.
+
+use crate::render::html::markup::Markup;
+use tsb_run::units;
+
+/// Size of a drawing, in its own units.
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 320.0;
+/// Room for the labels of the axes.
+const LEFT: f64 = 84.0;
+const RIGHT: f64 = 40.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 30.0;
+/// Labels of the vertical axis.
+const LABELS: usize = 5;
+const MARK: f64 = 4.0;
+
+/// A mark: where it is, whether it is good, and what it says.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    /// The ends of its interval.
+    pub(super) interval: Option<(f64, f64)>,
+    pub(super) is_good: bool,
+    pub(super) about: String,
+}
+
+/// A series of marks with a line through them.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) marks: Vec<Mark>,
+}
+
+/// A chart.
+#[derive(Clone, Debug)]
+pub(super) struct Chart<'a> {
+    pub(super) caption: &'a str,
+    pub(super) about: &'a str,
+    pub(super) lines: Vec<Line>,
+    /// Whether the vertical axis is logarithmic.
+    pub(super) is_log: bool,
+    pub(super) show: fn(f64) -> String,
+}
+
+/// From a value to its place between two ends.
+#[derive(Clone, Copy)]
+struct Axis {
+    low: f64,
+    high: f64,
+    is_log: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn of(values: impl Iterator<Item = f64>, is_log: bool, (from, to): (f64, f64)) -> Self {
+        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        let high = high.max(1.0) * 1.1;
+        let low = if is_log {
+            low.max(1e-3).min(high / 2.0) / 1.1
+        } else {
+            0.0
+        };
+        Self {
+            low,
+            high,
+            is_log,
+            from,
+            to,
+        }
+    }
+
+    fn scaled(&self, value: f64) -> f64 {
+        if self.is_log { value.max(1e-3).ln() } else { value }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let (low, high) = (self.scaled(self.low), self.scaled(self.high));
+        let part = (self.scaled(value) - low) / (high - low).max(f64::MIN_POSITIVE);
+        self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
+    }
+
+    fn label(&self, index: usize) -> f64 {
+        let (low, high) = (self.scaled(self.low), self.scaled(self.high));
+        let at = low + (high - low) * index as f64 / (LABELS - 1) as f64;
+        if self.is_log { at.exp() } else { at }
+    }
+}
+
+impl Chart<'_> {
+    /// Draws it; nothing if it has no mark.
+    pub(super) fn draw(&self, page: &mut Markup) {
+        let marks = || self.lines.iter().flat_map(|line| &line.marks);
+        if marks().next().is_none() {
+            return;
+        }
+        let x = Axis::of(marks().map(|mark| mark.x), true, (LEFT, WIDTH - RIGHT));
+        let reach = marks().flat_map(|mark| [mark.y, mark.interval.map_or(mark.y, |(_, high)| high)]);
+        let y = Axis::of(reach, self.is_log, (HEIGHT - BOTTOM, TOP));
+        page.element(
+            "<figure class=\"plot\">\n<figcaption><strong>",
+            self.caption,
+            "</strong> ",
+        );
+        page.element("", self.about, "</figcaption>\n");
+        page.element(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot: ",
+            self.caption,
+            "\">",
+        );
+        page.raw(&format!(
+            "<svg class=\"curve\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\""
+        ));
+        page.element(" aria-label=\"", self.caption, "\">\n");
+        self.axes(x, y, page);
+        for line in &self.lines {
+            draw_line(line, x, y, page);
+        }
+        page.raw("</svg></div>\n</figure>\n");
+    }
+
+    fn axes(&self, x: Axis, y: Axis, page: &mut Markup) {
+        for value in (0..LABELS).map(|index| y.label(index)) {
+            let at = y.place(value);
+            page.raw(&format!(
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">",
+                WIDTH - RIGHT,
+                LEFT - 8.0,
+                at + 4.0
+            ));
+            page.element("", &(self.show)(value), "</text>\n");
+        }
+        let mut sizes: Vec<f64> = self
+            .lines
+            .iter()
+            .flat_map(|line| &line.marks)
+            .map(|mark| mark.x)
+            .collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes.dedup();
+        let mut free_from = 0.0;
+        for size in sizes {
+            let at = x.place(size);
+            // A label has room for itself.
+            if at < free_from {
+                continue;
+            }
+            free_from = at + 70.0;
+            page.raw(&format!(
+                "<text class=\"label\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">",
+                HEIGHT - BOTTOM + 20.0
+            ));
+            page.element("", &units::count(size as u64), "</text>\n");
+        }
+    }
+}
+
+fn draw_line(line: &Line, x: Axis, y: Axis, page: &mut Markup) {
+    let places: Vec<String> = line
+        .marks
+        .iter()
+        .map(|mark| format!("{:.1},{:.1}", x.place(mark.x), y.place(mark.y)))
+        .collect();
+    page.raw(&format!("<polyline class=\"held\" points=\"{}\"/>\n", places.join(" ")));
+    for mark in &line.marks {
+        let (at, up) = (x.place(mark.x), y.place(mark.y));
+        page.raw("<g>");
+        if let Some((low, high)) = mark.interval {
+            page.raw(&format!(
+                "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
+                y.place(low),
+                y.place(high)
+            ));
+        }
+        let class = if mark.is_good { "held" } else { "broke" };
+        page.raw(&format!(
+            "<circle class=\"{class}\" cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"{MARK}\"/>"
+        ));
+        page.element("<title>", &mark.about, "</title></g>\n");
+    }
+    if let Some(last) = line.marks.last() {
+        page.raw(&format!(
+            "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">",
+            x.place(last.x),
+            y.place(last.y) - 9.0
+        ));
+        page.element("", &line.name, "</text>\n");
+    }
+}

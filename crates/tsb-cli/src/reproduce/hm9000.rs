@@ -1,0 +1,137 @@
+//! How many apps can HM9000 keep fresh? As it was: a timer; corrected: a complete scan that is
+//! held against the simulator.
+
+mod text;
+
+use tsb_core::report::Written;
+use tsb_core::report::experiment::hm9000::{Plan, Reproduction};
+use tsb_core::report::experiment::{Experiment, ExperimentPlan};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_run::experiment::Folder;
+use tsb_run::hm9000::{Defect, Defects, Layout, MISTAKES, Request, measure, rows};
+
+use super::say;
+use crate::args::Hm9000Args;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Outputs;
+use crate::{interrupt, render};
+
+/// The experiment's name.
+const NAME: &str = "hm9000";
+/// Stores that need no server.
+const STORES: [&str; 3] = ["memory:", "sqlite:", "series+memory:"];
+/// Numbers of apps: those that the document speaks of, and those between.
+const APPS: [usize; 7] = [1_000, 10_000, 20_000, 30_000, 50_000, 100_000, 200_000];
+const APPS_QUICK: [usize; 1] = [20_000];
+/// Where doubling ends.
+const APPS_MAX: usize = 1_600_000;
+/// More apps than this do not fit into the memory of a common machine.
+const APPS_LIMIT: usize = 10_000_000;
+
+/// Runs the experiment.
+pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
+    let common = &args.experiment;
+    let layouts = layouts(args)?;
+    let without = args.without.iter().map(|name| name.parse::<Defect>());
+    let defects = Defects {
+        without: without.collect::<Result<_, _>>()?,
+    };
+    let plan = plan(args, &layouts, &defects)?;
+    let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), args.html.as_deref())?;
+    let folder = Folder::make(&args.dir)?;
+    let clock = MonotonicClock::new();
+    let request = Request {
+        plan: plan.clone(),
+        is_quick: common.quick,
+        layouts,
+        defects,
+        folder: folder.path(),
+        stop: interrupt::flag(),
+    };
+    let details = measure(&request, &mut |what| say(common, what))?;
+    let exit = match (details.interrupted, details.failures.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, false) => Exit::Unreachable,
+        (false, true) => Exit::Done,
+    };
+    let result = Reproduction {
+        written: Written::here(),
+        plan: ExperimentPlan {
+            experiment: NAME.to_owned(),
+            is_quick: common.quick,
+            asked: plan,
+        },
+        took_seconds: clock.now() as f64 / SECOND_NS as f64,
+        experiment: Experiment {
+            name: NAME.to_owned(),
+            is_quick: common.quick,
+            is_debug_build: cfg!(debug_assertions),
+            rows: rows(&details),
+            mistakes: MISTAKES.map(str::to_owned).to_vec(),
+            details,
+        },
+    };
+    outputs.write_with_page(&result, || text::page(&result), || render::html::hm9000_page(&result))?;
+    Ok(exit)
+}
+
+fn layouts(args: &Hm9000Args) -> Result<Vec<Layout>, Failure> {
+    let mut named = args.stores.clone();
+    if let Some(hosts) = &args.etcd {
+        named.extend(["etcd2", "etcd3-single", "etcd3"].map(|scheme| format!("{scheme}:{hosts}")));
+    }
+    if args.stores.is_empty() && args.etcd.is_none() {
+        named = STORES.map(str::to_owned).to_vec();
+    }
+    let mut layouts: Vec<Layout> = Vec::new();
+    for name in &named {
+        let layout: Layout = name.parse()?;
+        if layouts.contains(&layout) {
+            return Err(Failure::usage(format!("cannot use --store {name} twice"))
+                .because_of("each store takes part once")
+                .hint("--rounds N repeats every store"));
+        }
+        layouts.push(layout);
+    }
+    Ok(layouts)
+}
+
+fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Plan, Failure> {
+    let is_quick = args.experiment.quick;
+    let mut apps = match (args.apps.as_slice(), is_quick) {
+        ([], true) => APPS_QUICK.to_vec(),
+        ([], false) => APPS.to_vec(),
+        (given, _) => given.to_vec(),
+    };
+    apps.sort_unstable();
+    apps.dedup();
+    let largest = apps.last().copied().unwrap_or_default();
+    let apps_max = match args.apps_max {
+        Some(given) => given,
+        None if is_quick || !args.apps.is_empty() => largest,
+        None => APPS_MAX,
+    };
+    for (flag, apps) in [
+        ("apps", apps.first().copied()),
+        ("apps", Some(largest)),
+        ("apps-max", Some(apps_max)),
+    ] {
+        let given = apps.unwrap_or_default();
+        if !(1..=APPS_LIMIT).contains(&given) {
+            return Err(Failure::usage(format!("cannot simulate --{flag} {given}"))
+                .because_of(format!("it is from 1 to {APPS_LIMIT}")));
+        }
+    }
+    Ok(Plan {
+        seed: args.seed,
+        stores: layouts.iter().map(ToString::to_string).collect(),
+        apps,
+        apps_max: apps_max.max(largest),
+        rounds: args.rounds.unwrap_or(if is_quick { 2 } else { 5 }),
+        // Beyond the time to live of 30 s; a quick run ends after one interval of heartbeats.
+        seconds: args.seconds.unwrap_or(if is_quick { 11 } else { 45 }),
+        seconds_as_it_was: args.seconds_as_it_was.unwrap_or(if is_quick { 32 } else { 60 }),
+        without: defects.without.iter().map(ToString::to_string).collect(),
+    })
+}

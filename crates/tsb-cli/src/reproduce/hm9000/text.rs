@@ -1,0 +1,158 @@
+//! Formats the result as text.
+
+use std::fmt::Write;
+
+use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Details, Reproduction};
+use tsb_core::report::experiment::{Figure, Row};
+use tsb_run::units;
+
+/// Lines of the original's output that are shown, at the end of its first run.
+const LINES: usize = 4;
+
+/// The whole text.
+pub(super) fn page(result: &Reproduction) -> String {
+    let experiment = &result.experiment;
+    let details = &experiment.details;
+    let mut out = String::new();
+    let _ = writeln!(out, "How many apps can HM9000 keep fresh?");
+    if experiment.is_debug_build {
+        let _ = writeln!(out, "A build without optimization: stores in this process are slower.");
+    }
+    as_it_was(&mut out, details);
+    curve(&mut out, result);
+    published(&mut out, &experiment.rows);
+    let _ = writeln!(out, "\nWhat the original got wrong, or left unmeasured");
+    for mistake in &experiment.mistakes {
+        let _ = writeln!(out, "  - {mistake}");
+    }
+    for failure in &details.failures {
+        let _ = writeln!(out, "\nNot measured: {failure}");
+    }
+    let ended = if details.interrupted {
+        "interrupted after"
+    } else {
+        "took"
+    };
+    let _ = writeln!(
+        out,
+        "\n{ended} {:.0} s; seed {}",
+        result.took_seconds, result.plan.asked.seed
+    );
+    out
+}
+
+fn as_it_was(out: &mut String, details: &Details) {
+    let _ = writeln!(
+        out,
+        "\nAs it was: a timer asks for two keys. Beside it, what was there.\n{:>8}  {:30}  {:>12}  {:>11}  {:>14}  {:>10}",
+        "apps", "store", "called fresh", "polls fresh", "falsely, of", "missing"
+    );
+    for run in &details.as_it_was {
+        let fresh_at = run
+            .fresh_at_seconds
+            .map_or_else(|| "never".to_owned(), |at| format!("{at:.1} s"));
+        let falsely = format!("{}, {}", run.polls_falsely_fresh, run.polls_checked);
+        let _ = writeln!(
+            out,
+            "{:>8}  {:30}  {fresh_at:>12}  {:>11}  {falsely:>14}  {:>10}",
+            units::count(run.apps as u64),
+            run.store,
+            run.polls_fresh,
+            units::count(run.missing_max),
+        );
+    }
+    let _ = writeln!(
+        out,
+        "falsely: polls that said fresh while instances reported two seconds before were missing or wrong, of those \
+         for which the store was read; missing: the most at one of them."
+    );
+    let is_real = |run: &&AsItWas| !run.is_virtual;
+    if let Some(run) = details.as_it_was.iter().find(is_real) {
+        let _ = writeln!(
+            out,
+            "\nWhat the original prints, {} with {} apps:",
+            run.store,
+            units::count(run.apps as u64)
+        );
+        for line in &run.lines[run.lines.len().saturating_sub(LINES)..] {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+}
+
+fn curve(out: &mut String, result: &Reproduction) {
+    let asked = &result.plan.asked;
+    let _ = writeln!(
+        out,
+        "\nCorrected: every heartbeat puts all of its instances, due at absolute times for {} s; rounds: {}.",
+        asked.seconds, asked.rounds
+    );
+    if asked.seconds <= 30 {
+        let _ = writeln!(
+            out,
+            "Shorter than the time to live of 30 s: what breaks later is not seen."
+        );
+    }
+    let _ = writeln!(
+        out,
+        "{:>9}  {:24}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
+        "apps", "store", "all there s", "keys/s", "put p99 ms", "CPU s / 1M", "kept"
+    );
+    for point in result.experiment.details.curve.iter().filter(|point| point.rounds > 0) {
+        line(out, point);
+    }
+    for found in &result.experiment.details.breaks {
+        let kept = found
+            .kept
+            .map_or_else(|| "none".to_owned(), |apps| units::count(apps as u64));
+        let broke = found
+            .broke
+            .map_or_else(String::new, |apps| format!("; at {} apps: ", units::count(apps as u64)));
+        let reason = if found.broke.is_some() { found.why.as_str() } else { "" };
+        let _ = writeln!(out, "{} keeps {kept} apps fresh{broke}{reason}", found.store);
+    }
+}
+
+fn line(out: &mut String, point: &CurvePoint) {
+    let _ = writeln!(
+        out,
+        "{:>9}  {:24}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
+        units::count(point.apps as u64),
+        point.store,
+        figure(point.fresh_at, 2),
+        figure(point.keys_per_second, 0),
+        figure(point.response_p99_ms, 1),
+        point
+            .cpu_seconds_per_million
+            .map_or_else(|| "-".to_owned(), |figure| format!("{:.2}", figure.mean)),
+        format!("{}/{}", point.rounds_kept, point.rounds),
+    );
+}
+
+/// The mean and half of its interval.
+fn figure(figure: Option<Figure>, digits: usize) -> String {
+    let Some(figure) = figure else {
+        return "-".to_owned();
+    };
+    match figure.high {
+        Some(high) => format!("{:.digits$} +-{:.digits$}", figure.mean, high - figure.mean),
+        None => format!("{:.digits$}", figure.mean),
+    }
+}
+
+fn published(out: &mut String, rows: &[Row]) {
+    let _ = writeln!(out, "\nPublished (etcd v2-rc1, 2013) beside measured here");
+    for row in rows {
+        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+        let ratio = row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
+        let _ = writeln!(
+            out,
+            "  {}\n    published {} {unit}, measured {} {unit}, ratio {ratio}\n    {}",
+            row.what,
+            number(row.published),
+            number(row.measured),
+            row.why,
+            unit = row.unit,
+        );
+    }
+}
