@@ -111,7 +111,11 @@ fn summary(report: &ConformanceReport) -> String {
     let [passed, failed, skipped] =
         [CheckResult::Pass, CheckResult::Fail, CheckResult::Skip].map(|outcome| report.count(outcome));
     let word = if failed > 0 { "does not keep" } else { "keeps" };
-    let stopped = if report.interrupted { "; stopped before the last check" } else { "" };
+    let stopped = if report.interrupted {
+        "; stopped before the last check"
+    } else {
+        ""
+    };
     format!(
         "{} {word} the contract as far as it was checked: {passed} passed, {failed} failed, {skipped} skipped{stopped}\n",
         report.store

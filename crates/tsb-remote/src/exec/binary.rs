@@ -144,7 +144,11 @@ fn body(verb: u32, count: usize, reader: &mut Reader<'_>) -> Result<Body, BytesE
             Body::Rows(Chunk { series, times, values })
         }
         NEWEST_ANSWER if is_held(8, reader) => {
-            let time = |_| reader.u64().map(|at| Some(at as i64).filter(|at| *at != NO_TIME).map(Timestamp));
+            let time = |_| {
+                reader
+                    .u64()
+                    .map(|at| Some(at as i64).filter(|at| *at != NO_TIME).map(Timestamp))
+            };
             Body::Newest((0..count).map(time).collect::<Result<_, _>>()?)
         }
         STATS_ANSWER => Body::Stats {

@@ -80,7 +80,11 @@ impl ExecClient {
     /// Writes samples of which `index_of` gives the index in the caller's batch.
     async fn write_part(&self, part: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         const ACTION: &str = "write samples";
-        let refused = match self.connection.ask(ACTION, Effect::Changes, &Request::Write(*part)).await? {
+        let refused = match self
+            .connection
+            .ask(ACTION, Effect::Changes, &Request::Write(*part))
+            .await?
+        {
             Body::Ok => Vec::new(),
             Body::Refused(refused) => refused,
             other => return Err(self.misfit(ACTION, Effect::Changes, "ok or refused", &other)),
@@ -172,7 +176,8 @@ impl Client for ExecClient {
             let defined = self.demand(ACTION, &Request::Define(part)).await;
             if let Err(error) = defined {
                 // The ids are bound here and not there: nothing can be written any more.
-                self.connection.reject(ACTION, Effect::Changes, "it did not define series");
+                self.connection
+                    .reject(ACTION, Effect::Changes, "it did not define series");
                 return Err(error);
             }
         }

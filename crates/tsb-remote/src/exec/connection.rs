@@ -192,12 +192,7 @@ impl Connection {
     }
 
     /// The next answer to a request.
-    pub(super) async fn next(
-        &self,
-        action: &str,
-        effect: Effect,
-        answers: &mut mpsc::Receiver<Body>,
-    ) -> Result<Body> {
+    pub(super) async fn next(&self, action: &str, effect: Effect, answers: &mut mpsc::Receiver<Body>) -> Result<Body> {
         match timeout(self.timeout, answers.recv()).await {
             Ok(Some(Body::Error(what))) => Err(self.refused(action, &what)),
             Ok(Some(body)) => Ok(body),
@@ -222,7 +217,10 @@ impl Connection {
             Some(status) => clause(Some(status)),
             None => {
                 self.shared.process.kill();
-                format!("it had not ended {} s after its last answer, and was killed", self.timeout.as_secs_f64())
+                format!(
+                    "it had not ended {} s after its last answer, and was killed",
+                    self.timeout.as_secs_f64()
+                )
             }
         };
         Err(Error::Backend {
@@ -260,12 +258,20 @@ impl Connection {
 
     fn lost(&self, action: &str, effect: Effect) -> Error {
         let cause = self.shared.over();
-        self.without_answer(action, effect, cause.unwrap_or_else(|| "the conversation is over".to_owned()))
+        self.without_answer(
+            action,
+            effect,
+            cause.unwrap_or_else(|| "the conversation is over".to_owned()),
+        )
     }
 
     fn silent(&self, action: &str, effect: Effect) -> Error {
         let seconds = self.timeout.as_secs_f64();
-        self.without_answer(action, effect, format!("no answer came within {seconds} s; does it flush its output?"))
+        self.without_answer(
+            action,
+            effect,
+            format!("no answer came within {seconds} s; does it flush its output?"),
+        )
     }
 
     fn without_answer(&self, action: &str, effect: Effect, cause: String) -> Error {
@@ -337,7 +343,11 @@ async fn read_answers(shared: Arc<Shared>, mut output: Receiver, mut decoder: De
         }
         None => {
             let ended = clause(shared.process.ended(LAST_WORDS).await);
-            let within = if decoder.is_within_answer() { " within an answer" } else { "" };
+            let within = if decoder.is_within_answer() {
+                " within an answer"
+            } else {
+                ""
+            };
             // Its last words may still be on their way.
             tokio::time::sleep(LAST_WORDS / 10).await;
             format!("{ended}{within}")

@@ -131,7 +131,10 @@ impl Asked {
         let from = self.last.map_or(0, |(place, _)| place);
         let place = self.series[from..].iter().position(|asked| asked == series);
         let Some(place) = place.map(|ahead| from + ahead) else {
-            return Err(format!("it sent rows of series {}, which was not asked for, or is over", series.0));
+            return Err(format!(
+                "it sent rows of series {}, which was not asked for, or is over",
+                series.0
+            ));
         };
         let before = self.last.filter(|(last, _)| *last == place).map(|(_, at)| at);
         let continues = before.is_none_or(|before| times.first().is_none_or(|first| *first >= before));
@@ -141,7 +144,10 @@ impl Asked {
         let (first, last) = (times.first(), times.last());
         if let Some(at) = first.into_iter().chain(last).find(|at| !range.contains(**at)) {
             let (start, end) = (range.start.0, range.end.0);
-            return Err(format!("the time {} of series {} is not in [{start}, {end})", at.0, series.0));
+            return Err(format!(
+                "the time {} of series {} is not in [{start}, {end})",
+                at.0, series.0
+            ));
         }
         if let Some(at) = last {
             self.last = Some((place, *at));

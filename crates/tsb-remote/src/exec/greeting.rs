@@ -31,9 +31,16 @@ impl Greeting {
         match (words.next(), words.next()) {
             (Some("tsb-exec"), Some(VERSION)) => {}
             (Some("tsb-exec"), Some(other)) => {
-                return Err(wrong(format!("version {other} is not {VERSION}, which this tsb speaks,")));
+                return Err(wrong(format!(
+                    "version {other} is not {VERSION}, which this tsb speaks,"
+                )));
             }
-            _ => return Err(Malformed(format!("the first line {} does not begin with tsb-exec {VERSION}", quoted(line)))),
+            _ => {
+                return Err(Malformed(format!(
+                    "the first line {} does not begin with tsb-exec {VERSION}",
+                    quoted(line)
+                )));
+            }
         }
         let form = match words.next() {
             Some("text") => Form::Text,
@@ -162,8 +169,14 @@ mod tests {
             ("tsb-exec 1", "neither text nor binary"),
             ("tsb-exec 1 text fast", "\"fast\" is not WORD=VALUE"),
             ("tsb-exec 1 text speed=1", "the words are name, query"),
-            ("tsb-exec 1 text persistent=yes", "persistent=yes is not persistent=0 or 1"),
-            ("tsb-exec 1 text acknowledges=synced reaches=volatile", "below acknowledges"),
+            (
+                "tsb-exec 1 text persistent=yes",
+                "persistent=yes is not persistent=0 or 1",
+            ),
+            (
+                "tsb-exec 1 text acknowledges=synced reaches=volatile",
+                "below acknowledges",
+            ),
             ("tsb-exec 1 text special=1", "needs the binary form"),
             ("tsb-exec 1 text resolution=0", "resolution=NANOSECONDS"),
         ] {

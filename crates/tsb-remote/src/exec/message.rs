@@ -39,10 +39,7 @@ pub(super) enum Request<'a> {
     /// Stores samples.
     Write(Batch<'a>),
     /// Asks for the rows of some series, each named once.
-    Query {
-        series: &'a [SeriesId],
-        range: TimeRange,
-    },
+    Query { series: &'a [SeriesId], range: TimeRange },
     /// Asks for the newest timestamp of some series.
     Newest(&'a [SeriesId]),
     /// Raises everything stored to a level.

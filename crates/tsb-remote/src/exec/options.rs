@@ -77,7 +77,12 @@ mod tests {
         ] {
             assert_eq!(ExecOptions::new(line).unwrap().command, expected, "{line}");
         }
-        for (line, says) in [("", "no program"), ("  ", "no program"), ("'' x", "no program"), ("a 'b", "not closed")] {
+        for (line, says) in [
+            ("", "no program"),
+            ("  ", "no program"),
+            ("'' x", "no program"),
+            ("a 'b", "not closed"),
+        ] {
             let why = ExecOptions::new(line).unwrap_err().to_string();
             assert!(why.contains(says), "{why}");
         }

@@ -42,7 +42,10 @@ impl Process {
         };
         let mut command = Command::new(program);
         command.args(options.command.iter().skip(1)).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         match &options.place {
             Some(place) => command.env("TSB_PLACE", absolute(place).map_err(|error| failed(error.into()))?),
             None => command.env_remove("TSB_PLACE"),

@@ -24,7 +24,9 @@ fn written_text(Answer { number, body }: &Answer) -> String {
     match body {
         Body::Ok => format!("{verb} {number} 0\n"),
         Body::Refused(list) => {
-            let lines = list.iter().map(|(index, reason)| format!("{index} {}\n", reason.name()));
+            let lines = list
+                .iter()
+                .map(|(index, reason)| format!("{index} {}\n", reason.name()));
             format!("{verb} {number} {}\n{}", list.len(), lines.collect::<String>())
         }
         Body::Rows(chunk) => {
@@ -34,7 +36,9 @@ fn written_text(Answer { number, body }: &Answer) -> String {
             format!("{verb} {number} {count} {id}\n{}", lines.collect::<String>())
         }
         Body::Newest(list) => {
-            let lines = list.iter().map(|at| at.map_or("-\n".to_owned(), |at| format!("{}\n", at.0)));
+            let lines = list
+                .iter()
+                .map(|at| at.map_or("-\n".to_owned(), |at| format!("{}\n", at.0)));
             format!("{verb} {number} {}\n{}", list.len(), lines.collect::<String>())
         }
         Body::Stats { samples, bytes } => format!("{verb} {number} 0 {samples} {bytes}\n"),
@@ -56,7 +60,10 @@ fn written_binary(Answer { number, body }: &Answer) -> Vec<u8> {
         Body::Rows(chunk) => {
             payload.extend([chunk.series.0.to_le_bytes(), [0; 4]].concat());
             chunk.times.iter().for_each(|at| payload.extend(at.0.to_le_bytes()));
-            chunk.values.iter().for_each(|value| payload.extend(value.to_le_bytes()));
+            chunk
+                .values
+                .iter()
+                .for_each(|value| payload.extend(value.to_le_bytes()));
             (18, chunk.times.len())
         }
         Body::Newest(list) => {
@@ -82,7 +89,10 @@ fn written_binary(Answer { number, body }: &Answer) -> Vec<u8> {
 fn bodies() -> impl Strategy<Value = Body> {
     let times = || vec(any::<i64>().prop_map(|at| Timestamp(at.min(i64::MAX - 1))), 0..20);
     let rows = (any::<u32>(), times()).prop_flat_map(|(id, times)| {
-        let values = vec(any::<f64>().prop_filter("finite", |value| value.is_finite()), times.len());
+        let values = vec(
+            any::<f64>().prop_filter("finite", |value| value.is_finite()),
+            times.len(),
+        );
         values.prop_map(move |values| {
             Body::Rows(Chunk {
                 series: SeriesId(id),
@@ -95,8 +105,11 @@ fn bodies() -> impl Strategy<Value = Body> {
         Just(Body::Ok),
         vec((any::<u32>(), proptest::sample::select(&REASONS[..])), 0..20).prop_map(Body::Refused),
         rows,
-        vec(proptest::option::of(any::<i64>().prop_map(|at| Timestamp(at.min(i64::MAX - 1)))), 0..20)
-            .prop_map(Body::Newest),
+        vec(
+            proptest::option::of(any::<i64>().prop_map(|at| Timestamp(at.min(i64::MAX - 1)))),
+            0..20
+        )
+        .prop_map(Body::Newest),
         (any::<u64>(), any::<u64>()).prop_map(|(samples, bytes)| Body::Stats { samples, bytes }),
         "[a-z]{1,9}( [a-z]{1,9}){0,9}".prop_map(Body::Error),
     ]
@@ -197,7 +210,10 @@ fn requests_are_as_documented() {
     assert_eq!(u32_at(&bytes, 12), Some(2));
     assert_eq!(u64_at(&bytes, 16).map(|at| at as i64), Some(-5));
     assert_eq!(u64_at(&bytes, 40), Some((-0.0_f64).to_bits()));
-    assert_eq!((u32_at(&bytes, 48), u32_at(&bytes, 52), bytes.len()), (Some(3), Some(9), 56));
+    assert_eq!(
+        (u32_at(&bytes, 48), u32_at(&bytes, 52), bytes.len()),
+        (Some(3), Some(9), 56)
+    );
 }
 
 #[test]

@@ -36,12 +36,18 @@ fn write(store: &Bridge<ExecClient>) -> Result<(), tsb_stores::Error> {
 #[test]
 fn a_program_that_cannot_be_started_or_does_not_greet_is_named() {
     let none = open(&ExecOptions::new("/no/such/program").unwrap()).unwrap_err();
-    assert!(chain(&none).contains("cannot start the program /no/such/program"), "{none}");
+    assert!(
+        chain(&none).contains("cannot start the program /no/such/program"),
+        "{none}"
+    );
     for (text, says) in [
         ("exit 3", "it ended with exit code 3 before its greeting"),
         ("echo no database >&2; exit 1", "its last words: no database"),
         ("kill -9 $$", "signal 9 ended it before its greeting"),
-        ("echo hello; cat", "the first line \"hello\" does not begin with tsb-exec 1"),
+        (
+            "echo hello; cat",
+            "the first line \"hello\" does not begin with tsb-exec 1",
+        ),
         ("head -c 9999 /dev/zero", "the first line has more than 4096 bytes"),
     ] {
         let why = script(text).unwrap_err();
@@ -65,10 +71,22 @@ fn what_breaks_the_protocol_ends_the_conversation() {
         ("next; echo nonsense", "no known verb begins an answer"),
         ("next; echo ok 999 0", "it answered request 999, which is not open"),
         ("next; echo ok $n 0; echo ok $n 0; cat", "is not open"),
-        ("next; echo stats $n 0 1 1; cat", "it answered a request with stats and not with ok or refused"),
-        ("next; echo refused $n 1; echo 1 late; cat", "or one beyond the 1 that were written"),
-        ("next; echo died >&2; exit 7", "it ended with exit code 7; its last words: died"),
-        ("next; printf 'refused %d 1\\n' $n; exit 0", "exit code 0 within an answer"),
+        (
+            "next; echo stats $n 0 1 1; cat",
+            "it answered a request with stats and not with ok or refused",
+        ),
+        (
+            "next; echo refused $n 1; echo 1 late; cat",
+            "or one beyond the 1 that were written",
+        ),
+        (
+            "next; echo died >&2; exit 7",
+            "it ended with exit code 7; its last words: died",
+        ),
+        (
+            "next; printf 'refused %d 1\\n' $n; exit 0",
+            "exit code 0 within an answer",
+        ),
     ] {
         let store = greeted(text);
         let first = write(&store);
@@ -170,5 +188,8 @@ fn a_close_waits_for_the_end_of_the_program() {
     assert!(matches!(write(&store), Err(tsb_stores::Error::Closed)));
     let store = greeted(&format!("{to_the_end} exit 9"));
     let why = chain(&store.close().unwrap_err());
-    assert!(why.contains("cannot close the program") && why.contains("exit code 9"), "{why}");
+    assert!(
+        why.contains("cannot close the program") && why.contains("exit code 9"),
+        "{why}"
+    );
 }
