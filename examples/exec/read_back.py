@@ -26,6 +26,9 @@ def answer(request, argument, lines):
             found = "select at, value from sample where series = ? and at >= ? and at < ? order by at"
             rows = db.execute(found, (numbers[id], *map(int, argument))).fetchall()
             print("rows", number, len(rows), id, *(f"\n{at} {value!r}" for at, value in rows))
+    elif request == "newest":
+        found = (db.execute("select max(at) from sample where series = ?", (numbers[id],)).fetchone() for id in lines)
+        return " ".join(["newest", number, str(len(lines)), *("\n" + str("-" if at is None else at) for at, in found)])
     elif request == "stats":
         return f"stats {number} 0 0 0"
     elif request != "close":

@@ -23,9 +23,7 @@ use program::tsb;
 type Test = fn(&Path) -> Result<(), Failed>;
 
 const TESTS: [(&str, &str, Test); 8] = [
-    ("python_keeps_the_contract", "python3", |folder| {
-        keeps_the_contract(folder, &python())
-    }),
+    ("python_keeps_the_contract", "python3", python_keeps_the_contract),
     ("python_passes_the_audit", "python3", |folder| {
         passes_the_audit(folder, &python())
     }),
@@ -85,6 +83,24 @@ fn words(output: &Output) -> String {
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", words(output)))
+}
+
+/// In memory, where it waits for no disk; and in a folder, what concerns opening it again.
+fn python_keeps_the_contract(folder: &Path) -> Result<(), Failed> {
+    let place = format!("exec:{}?place={}/mine", python(), folder.display());
+    let in_memory = format!("exec:{}", python());
+    for (spec, only, clauses) in [(&in_memory, "c", 2..=9), (&place, "c10_", 10..=10)] {
+        let checked = tsb(&["conformance", "--only", only, "--store", spec]).output()?;
+        assert_eq!(checked.status.code(), Some(0), "{}", words(&checked));
+        for clause in clauses {
+            assert!(
+                words(&checked).contains(&format!("pass c{clause}_")),
+                "{}",
+                words(&checked)
+            );
+        }
+    }
+    Ok(())
 }
 
 fn keeps_the_contract(folder: &Path, program: &str) -> Result<(), Failed> {
@@ -204,16 +220,9 @@ fn loses_samples(folder: &Path) -> Result<(), Failed> {
     );
     // Each is named.
     let named = first["ledger"]["losses"].as_array().unwrap();
-    assert!(
-        named.len() as u64 == lost.min(100) || named.len() > 10,
-        "{}",
-        first["ledger"]
-    );
-    assert!(
-        named[0]["series"].is_string() || named[0]["series"].is_object(),
-        "{}",
-        named[0]
-    );
+    assert!(!named.is_empty(), "{}", first["ledger"]);
+    let is_named = |loss: &Value| loss["kind"] == "lost" && loss["key"]["name"].is_string() && loss["at"].is_i64();
+    assert!(named.iter().all(is_named), "{named:?}");
     let mut checked = tsb(&[
         "conformance",
         "--only",

@@ -179,7 +179,7 @@ impl Spec {
 
     /// Whether it is a client of a server, that is, of another program that stores the samples.
     pub fn is_client(&self) -> bool {
-        self.base.path == PathKind::Address || self.base.scheme == "rrdcached"
+        self.base.path == PathKind::Address || ["rrdcached", "exec"].contains(&self.base.scheme)
     }
 
     /// The part between the scheme and the options, without credentials.
