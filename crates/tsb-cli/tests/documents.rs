@@ -11,6 +11,7 @@ use std::process::Child;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tsb_core::report::conformance::{CheckResult, ConformanceReport};
 use tsb_core::report::examination::Examination;
 use tsb_core::report::experiment::Reproduction;
 use tsb_core::report::listing::Listing;
@@ -179,6 +180,24 @@ fn an_experiment_is_a_document() {
         assert_eq!((row.unit.as_str(), row.ratio), ("s", row.measured / row.published));
         assert!(!row.what.is_empty() && !row.why.is_empty());
     }
+}
+
+#[test]
+fn the_checks_of_a_store_are_a_document() {
+    let arguments = [
+        "conformance",
+        "--only",
+        "c10_",
+        "--store",
+        "memory:",
+        "--format",
+        "json",
+    ];
+    let (checks, document) = read::<ConformanceReport>(&printed(&arguments));
+    assert_eq!((checks.store.as_str(), checks.count(CheckResult::Fail)), ("memory:", 0));
+    assert!(checks.count(CheckResult::Pass) >= 3, "{:?}", checks.checks);
+    assert!(checks.checks.iter().all(|check| check.clause == 10));
+    assert_eq!(document.get("seed"), None);
 }
 
 #[test]
