@@ -248,6 +248,11 @@ fn opened(plan: &serde_json::Value, store: Option<&Typed>) -> Result<ReopenedSto
             .cloned()
             .ok_or_else(|| Failure::usage("cannot verify: the report names no store").hint("give --store SPEC"))?,
     };
+    if store.is_none() && spec.scheme() == "exec" {
+        return Err(Failure::usage(format!("cannot verify {spec}"))
+            .because_of("the report names a program, and no program is started because a file says so")
+            .hint("if you trust it, name it with --store"));
+    }
     let store = query::existing(&spec)?;
     defined(plan, spec, store)
 }

@@ -11,6 +11,7 @@ use std::process::Child;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tsb_core::report::conformance::{CheckResult, ConformanceReport};
 use tsb_core::report::examination::Examination;
 use tsb_core::report::experiment::hm9000;
 use tsb_core::report::experiment::rrdcached::Reproduction;
@@ -237,6 +238,18 @@ fn the_experiment_of_hm9000_is_a_document() {
     // What it made is gone, and its page is there.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
+fn the_checks_of_a_store_are_a_document() {
+        "conformance",
+        "--only",
+        "c10_",
+        "--store",
+        "memory:",
+    ];
+    let (checks, document) = read::<ConformanceReport>(&printed(&arguments));
+    assert_eq!((checks.store.as_str(), checks.count(CheckResult::Fail)), ("memory:", 0));
+    assert!(checks.count(CheckResult::Pass) >= 3, "{:?}", checks.checks);
+    assert!(checks.checks.iter().all(|check| check.clause == 10));
+    assert_eq!(document.get("seed"), None);
 }
 
 #[test]

@@ -169,7 +169,9 @@ fn passes_the_audit(folder: &Path, program: &str) -> Result<(), Failed> {
     // It is not empty any more.
     let again = run(&spec, &[]).output()?;
     assert_eq!(again.status.code(), Some(2), "{}", words(&again));
-    let verified = tsb(&["verify", &out]).output()?;
+    let untrusted = tsb(&["verify", &out]).output()?;
+    assert_eq!(untrusted.status.code(), Some(2), "{}", words(&untrusted));
+    let verified = tsb(&["verify", &out, "--store", &spec]).output()?;
     assert!(
         verified.status.success() && words(&verified).contains("VALID"),
         "{}",

@@ -8,6 +8,8 @@
 use tsb_core::verdict::Verdict;
 use tsb_stores::{Damage, Store};
 
+use crate::foreign;
+
 /// The findings reported so far, and the number of lines of the store's processes.
 #[derive(Clone, Debug, Default)]
 pub struct ReportedDamage(Vec<Damage>, usize);
@@ -17,7 +19,7 @@ impl ReportedDamage {
     pub fn tell(&mut self, store: &dyn Store, say: impl Fn(&str)) {
         let stats = store.stats();
         for message in stats.messages.iter().skip(self.1) {
-            say(&format!("{store} says: {message}"));
+            say(&format!("{store} says: {}", foreign::line(message)));
         }
         self.1 = self.1.max(stats.messages.len());
         self.tell_list(stats.damage, say);

@@ -9,7 +9,7 @@ use super::DocumentFormat;
 #[derive(Debug, Args)]
 #[command(
     after_long_help = "Each check has the number of its clause and a place of its own beside that of the \
-    store,\nwhich is removed at the end. Exit code 3: a clause does not hold.\n\n\
+    store, which is removed at the end. Exit code 3: a clause does not hold.\n\n\
     Examples:\n  \
     tsb conformance --store 'exec:python3 my.py?place=/tmp/mine'\n  \
     tsb conformance --store sqlite:/tmp/c.db --format json"

@@ -77,7 +77,7 @@ impl ExecClient {
         self.connection.reject(action, effect, &what)
     }
 
-    /// Writes samples of which `index_of` gives the index in the caller's batch.
+    /// Writes samples with one request. Returns the refused ones, by index.
     async fn write_part(&self, part: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         const ACTION: &str = "write samples";
         let refused = match self
@@ -102,6 +102,7 @@ impl ExecClient {
         Ok(refused)
     }
 
+    /// Writes samples of any number, one request after the other.
     async fn write_all(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         let mut refused = Vec::new();
         for start in (0..batch.len()).step_by(REQUEST_MAX) {

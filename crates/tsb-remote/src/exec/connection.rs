@@ -25,7 +25,7 @@ use super::said::Said;
 /// Requests that wait to be written to the program.
 const QUEUE: usize = 64;
 /// Answers to one request that wait to be taken; beyond it, nothing more is read.
-const ANSWERS: usize = 64;
+const ANSWERS: usize = 4;
 /// Requests without an answer, those included whose deadline has passed.
 const OPEN_MAX: usize = 4_096;
 /// Maximum length of a greeting in bytes.
@@ -61,7 +61,7 @@ struct Open {
 
 impl Shared {
     /// Ends the conversation for this cause, and every open request with it.
-    fn end(&self, cause: String) {
+    fn end(&self, cause: &str) {
         let cause = format!("{cause}{}", lock(&self.said).clause());
         let mut open = lock(&self.open);
         open.over.get_or_insert(cause);
@@ -204,7 +204,7 @@ impl Connection {
     /// Ends the conversation because of an answer that does not fit its request.
     pub(super) fn reject(&self, action: &str, effect: Effect, what: &str) -> Error {
         self.shared.process.kill();
-        self.shared.end(format!("tsb killed it, since {what}"));
+        self.shared.end(&format!("tsb killed it, since {what}"));
         self.lost(action, effect)
     }
 
@@ -229,7 +229,7 @@ impl Connection {
         })
     }
 
-    /// Lets the program see the end of its input, without waiting.
+    /// Kills the program.
     pub(super) fn abandon(&self) {
         lock(&self.requests).take();
         self.shared.process.kill();
@@ -336,24 +336,21 @@ async fn read_answers(shared: Arc<Shared>, mut output: Receiver, mut decoder: De
             break Some(what);
         }
     };
-    let cause = match malformed {
-        Some(what) => {
-            shared.process.kill();
-            format!("tsb killed it, since {what}")
-        }
-        None => {
-            let ended = clause(shared.process.ended(LAST_WORDS).await);
-            let within = if decoder.is_within_answer() {
-                " within an answer"
-            } else {
-                ""
-            };
-            // Its last words may still be on their way.
-            tokio::time::sleep(LAST_WORDS / 10).await;
-            format!("{ended}{within}")
-        }
+    let cause = if let Some(what) = malformed {
+        shared.process.kill();
+        format!("tsb killed it, since {what}")
+    } else {
+        let ended = clause(shared.process.ended(LAST_WORDS).await);
+        let within = if decoder.is_within_answer() {
+            " within an answer"
+        } else {
+            ""
+        };
+        // Its last words may still be on their way.
+        tokio::time::sleep(LAST_WORDS / 10).await;
+        format!("{ended}{within}")
     };
-    shared.end(cause);
+    shared.end(&cause);
 }
 
 async fn deliver(shared: &Shared, decoder: &mut Decoder) -> std::result::Result<(), Malformed> {

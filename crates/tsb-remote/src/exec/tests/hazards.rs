@@ -143,6 +143,7 @@ fn answers_may_come_in_any_order() {
             writer.join().unwrap().unwrap();
         }
     });
+    assert_eq!(store.durable(Durability::Volatile).0, 2);
 }
 
 #[test]
