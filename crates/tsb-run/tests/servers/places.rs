@@ -167,12 +167,6 @@ pub(crate) fn servers() -> Vec<Server> {
         ("past-carbon", GRAPHITE, "TSB_TEST_CARBON", PAST),
         ("past-relay", GRAPHITE, "TSB_TEST_CARBON_RELAY", PAST),
         ("past-go-carbon", GRAPHITE, "TSB_TEST_GO_CARBON", PAST),
-        (
-            "past-go-carbon-pickle",
-            GRAPHITE,
-            "TSB_TEST_GO_CARBON_PICKLE",
-            PAST_PICKLES,
-        ),
     ];
     let servers = kinds.map(|(name, kind, variable, options)| Server {
         name,
