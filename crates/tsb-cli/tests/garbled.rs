@@ -29,6 +29,12 @@ fn main() -> ExitCode {
     let servers = [
         ("mongo", cfg!(feature = "mongo"), "TSB_TEST_MONGO", "layout=ticks&j=1"),
         ("etcd", cfg!(feature = "etcd"), "TSB_TEST_ETCD", "operations=128"),
+        (
+            "prometheus",
+            cfg!(feature = "prometheus"),
+            "TSB_TEST_PROMETHEUS",
+            "max_series=1000",
+        ),
     ];
     let kinds: [(&str, Test); 2] = [("for_two_seconds", for_two_seconds), ("to_the_end", to_the_end)];
     let mut trials = Vec::new();

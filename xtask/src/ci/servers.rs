@@ -39,8 +39,7 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("mongod-set", "layout=ticks&drop=1", "1000", "54000"),
     ("etcd", "drop=1", "1000", "10000"),
     ("etcd-three", "drop=1", "1000", "5000"),
-    // Its out-of-order samples cannot be removed, so each time it is another place.
-    ("prometheus", "", "1000", "54000"),
+    ("prometheus", "drop=1", "1000", "54000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];
