@@ -34,6 +34,10 @@ fn main() -> ExitCode {
             cfg!(feature = "postgres"),
             "TSB_TEST_POSTGRES",
             "write=copy",
+            "prometheus",
+            cfg!(feature = "prometheus"),
+            "TSB_TEST_PROMETHEUS",
+            "max_series=1000",
         ),
     ];
     let kinds: [(&str, Test); 2] = [("for_two_seconds", for_two_seconds), ("to_the_end", to_the_end)];

@@ -18,9 +18,12 @@
 mod admission;
 mod client;
 mod cursor;
+mod files;
 mod message;
 mod options;
+mod read;
 mod server;
+mod xor;
 
 pub use client::PrometheusClient;
 pub use cursor::PrometheusCursor;

@@ -58,6 +58,7 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
         "1000",
         "54000",
     ),
+    ("prometheus", "drop=1", "1000", "54000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
     // A slot a second each; graphite-web answers some hundred series a second.

@@ -1,8 +1,8 @@
 //! The body of Prometheus remote write 1.0, before it is compressed: a `prometheus.WriteRequest`.
 //!
 //! As its specification and Prometheus 2.42 have it, described in docs/formats/remote-write.md. A
-//! series is its labels, the name among them as `__name__`; a name that Prometheus would refuse
-//! is written in its own escaped form ([`labels_of`]).
+//! series is its labels, the name among them as `__name__`; a name outside of Prometheus'
+//! set is written in its own escaped form ([`labels_of`]).
 //!
 //! It is *not* HTTP, and no compression: a body on the wire is a snappy block
 //! ([`crate::wire::http`]).

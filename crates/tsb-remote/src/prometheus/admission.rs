@@ -91,6 +91,14 @@ impl Admission {
         }
     }
 
+    /// The newest acknowledged sample of a series, or its beginning, and the newest that was sent;
+    /// `None` if nothing was.
+    pub(super) fn newest_span(&self, number: u32) -> Option<(i64, i64)> {
+        let sent = self.sent.get(number as usize).copied();
+        let sent = sent.filter(|at_ms| *at_ms != NONE)?;
+        Some((self.newest(number).unwrap_or(i64::MIN / MILLI_NS), sent))
+    }
+
     /// The newest acknowledged sample of a series.
     pub(super) fn newest(&self, number: u32) -> Option<i64> {
         let newest = self.accepted.get(number as usize).copied();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 
 use tsb_core::wire::Encoder;
@@ -13,12 +14,12 @@ use super::admission::{Admission, Admitted, MILLI_NS};
 use super::cursor::PrometheusCursor;
 use super::message::Matcher;
 use super::server::{PrometheusServer, Written};
-use super::{PLACE_LABEL, PrometheusOptions};
+use super::{PLACE_LABEL, PrometheusOptions, files};
 use crate::acks::Acks;
 use crate::{Address, Client};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{Keys, lock, read, write};
-use tsb_stores::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats};
+use tsb_stores::store::{Ack, Capabilities, OnConflict, Position, Query, Reason, Refusals, Scope, Stats};
 
 mod newest;
 
@@ -30,6 +31,8 @@ pub struct PrometheusClient {
     admission: Mutex<Admission>,
     /// How far before the newest sample of the server a sample may be.
     window_ns: Option<i64>,
+    /// The folder of the server's files, if it is on this machine.
+    folder: Option<PathBuf>,
     /// Number of samples that were there when the client was opened.
     initial_samples: u64,
     acks: Acks,
@@ -91,6 +94,7 @@ impl PrometheusClient {
         let initial_samples = server.count(&stored).await?;
         let client = Self {
             window_ns: server.window_ns().await,
+            folder: server.folder().await,
             server: Arc::new(server),
             keys: RwLock::new(Keys::new(stored, options.max_series)),
             series: RwLock::new(series),
@@ -272,10 +276,9 @@ impl Client for PrometheusClient {
         let accepted = self.acks.accepted();
         let series = read(&self.keys).defined() as u64;
         let mut stats = Stats::new(series, self.initial_samples + accepted, accepted);
-        if let Ok([blocks, chunks, log]) = self.server.bytes().await {
-            stats.footprint = Footprint::of_sealed(blocks, 0);
-            stats.footprint.head_bytes = chunks;
-            stats.footprint.journal_bytes = log;
+        if let Some((footprint, disk_bytes)) = self.folder.as_deref().and_then(files::sizes) {
+            stats.footprint = footprint;
+            stats.disk_bytes = Some(disk_bytes);
         }
         stats
     }

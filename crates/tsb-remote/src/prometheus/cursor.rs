@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tsb_core::{SeriesId, Timestamp};
 
 use super::admission::MILLI_NS;
-use super::message::{Matcher, QueryResult, ReadQuery, TimeSeries};
+use super::message::{Matcher, ReadQuery, TimeSeries};
 use super::server::PrometheusServer;
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
@@ -92,12 +92,12 @@ impl PrometheusCursor {
 }
 
 /// The series with exactly the labels that were asked for: matchers also match series with more.
-pub(super) fn of_series<'a>(result: &'a QueryResult, matchers: &[Matcher]) -> Option<&'a TimeSeries> {
+pub(super) fn of_series<'a>(result: &'a [TimeSeries], matchers: &[Matcher]) -> Option<&'a TimeSeries> {
     let is_it = |series: &&TimeSeries| {
         let is_same = |name: &str, value: &str| matchers.iter().any(|one| one.name == name && one.value == value);
         series.labels.len() == matchers.len() && series.labels.iter().all(|label| is_same(&label.name, &label.value))
     };
-    result.series.iter().find(is_it)
+    result.iter().find(is_it)
 }
 
 impl QueryCursor for PrometheusCursor {

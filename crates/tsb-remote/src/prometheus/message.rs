@@ -2,12 +2,21 @@
 
 use prost::Message;
 
-/// Several queries, answered in their order.
+/// Several queries; each frame of the answer names the one that it is of.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ReadRequest {
     #[prost(message, repeated, tag = "1")]
     pub(super) queries: Vec<ReadQuery>,
+    /// The forms of answers that are understood.
+    #[prost(int32, repeated, tag = "2")]
+    pub(super) accepted: Vec<i32>,
 }
+
+/// The form of an answer that keeps every bit.
+pub(super) const STREAMED_CHUNKS: i32 = 1;
+
+/// The encoding of a chunk of floats.
+pub(super) const XOR: i32 = 1;
 
 /// The samples of the series that match, both ends included.
 #[derive(Clone, PartialEq, Message)]
@@ -29,24 +38,30 @@ pub(super) struct Matcher {
     pub(super) value: String,
 }
 
+/// A frame of an answer: chunks of series of one query.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ReadResponse {
+pub(super) struct ChunkedResponse {
     #[prost(message, repeated, tag = "1")]
-    pub(super) results: Vec<QueryResult>,
+    pub(super) series: Vec<ChunkedSeries>,
+    #[prost(int64, tag = "2")]
+    pub(super) query_index: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct QueryResult {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) series: Vec<TimeSeries>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TimeSeries {
+pub(super) struct ChunkedSeries {
     #[prost(message, repeated, tag = "1")]
     pub(super) labels: Vec<Label>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) samples: Vec<Sample>,
+    pub(super) chunks: Vec<Chunk>,
+}
+
+/// A chunk, whose times are in its data.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Chunk {
+    #[prost(int32, tag = "3")]
+    pub(super) encoding: i32,
+    #[prost(bytes = "vec", tag = "4")]
+    pub(super) data: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -57,11 +72,16 @@ pub(super) struct Label {
     pub(super) value: String,
 }
 
-#[derive(Clone, Copy, PartialEq, Message)]
+/// A series and its samples, once its chunks are decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TimeSeries {
+    pub(super) labels: Vec<Label>,
+    pub(super) samples: Vec<Sample>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
-    #[prost(double, tag = "1")]
     pub(super) value: f64,
-    #[prost(int64, tag = "2")]
     pub(super) at_ms: i64,
 }
 
@@ -69,9 +89,9 @@ pub(super) struct Sample {
 mod tests {
     use super::*;
 
-    /// As the protobuf library for Python writes and reads them.
+    /// As the protobuf library for Python writes it.
     #[test]
-    fn messages_are_those_of_prometheus() {
+    fn a_request_is_that_of_prometheus() {
         let request = ReadRequest {
             queries: vec![ReadQuery {
                 start_ms: 1,
@@ -81,13 +101,9 @@ mod tests {
                     value: "b".to_owned(),
                 }],
             }],
+            accepted: vec![STREAMED_CHUNKS],
         };
-        let bytes = b"\x0a\x0d\x08\x01\x10\xac\x02\x1a\x06\x12\x01a\x1a\x01b";
+        let bytes = b"\x0a\x0d\x08\x01\x10\xac\x02\x1a\x06\x12\x01a\x1a\x01b\x12\x01\x01";
         assert_eq!(request.encode_to_vec(), bytes);
-        let bytes = b"\x0a\x19\x0a\x17\x0a\x06\x0a\x01a\x12\x01b\x12\x0d\x09\0\0\0\0\0\0\xf0\x3f\x10\xac\x82\x01";
-        let response = ReadResponse::decode(&bytes[..]).unwrap();
-        let series = &response.results[0].series[0];
-        assert_eq!((series.labels[0].name.as_str(), series.samples[0].value), ("a", 1.0));
-        assert_eq!(series.samples[0].at_ms, 16_684);
     }
 }

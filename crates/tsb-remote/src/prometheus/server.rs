@@ -1,21 +1,20 @@
-//! The requests that Prometheus answers: remote write, remote read, and the parts of its API that
-//! find, count and remove the series of a place.
+//! The requests that Prometheus answers: remote write, and the parts of its API that find, count
+//! and remove the series of a place; remote read is in `read`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use http::StatusCode;
-use prost::Message;
 use serde::Deserialize;
 use tsb_core::wire::remote_write::series_key;
 use tsb_core::{SeriesKey, Timestamp};
 
-use super::message::{Matcher, QueryResult, ReadQuery, ReadRequest, ReadResponse, TimeSeries};
+use super::message::{Matcher, TimeSeries};
 use super::{DEFAULT_PORT, PLACE_LABEL, PrometheusOptions};
 use crate::Address;
 use crate::http::{Answer, Authorization, HttpServer, Request, encoded};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::Reason;
-
-/// Maximum size of the samples of an answer, in bytes.
-const READ_BYTES_MAX: usize = 256 << 20;
 
 /// The last second of our time, and how far PromQL can look back from it; then the rest.
 const SPANS: [(i64, &str); 2] = [(Timestamp::MAX.0 / 1_000_000_000, "292y"), (20_000_000, "292y")];
@@ -50,7 +49,7 @@ struct Vector {
 
 #[derive(Debug, Deserialize)]
 struct Element {
-    metric: std::collections::BTreeMap<String, String>,
+    metric: BTreeMap<String, String>,
     /// The time, and the value as text.
     value: (f64, String),
 }
@@ -59,22 +58,6 @@ struct Element {
 #[derive(Debug, Deserialize)]
 struct Configuration {
     yaml: String,
-}
-
-/// What is known of its head.
-#[derive(Debug, Deserialize)]
-struct Tsdb {
-    #[serde(rename = "headStats")]
-    head: Head,
-}
-
-/// The times in the head, in milliseconds; of an empty one the last is before the first.
-#[derive(Debug, Deserialize)]
-struct Head {
-    #[serde(rename = "minTime")]
-    min_ms: i64,
-    #[serde(rename = "maxTime")]
-    max_ms: i64,
 }
 
 impl PrometheusServer {
@@ -89,6 +72,10 @@ impl PrometheusServer {
         )?;
         let place = address.place().to_owned();
         Ok(Self { http, place })
+    }
+
+    pub(super) fn http(&self) -> &HttpServer {
+        &self.http
     }
 
     pub(super) fn place(&self) -> &str {
@@ -123,7 +110,7 @@ impl PrometheusServer {
     }
 
     /// It is not ready, or has no room at the moment: it did nothing.
-    fn starting(&self, action: &str, answer: &Answer) -> Error {
+    pub(super) fn starting(&self, action: &str, answer: &Answer) -> Error {
         Error::Unreachable {
             action: format!("{action} ({})", self.http.name()),
             source: answer.described().into(),
@@ -136,25 +123,6 @@ impl PrometheusServer {
             name: PLACE_LABEL.to_owned(),
             value: self.place.clone(),
         }
-    }
-
-    /// Reads samples: the series of each query.
-    pub(super) async fn read(&self, queries: Vec<ReadQuery>) -> Result<Vec<QueryResult>> {
-        const ACTION: &str = "read samples";
-        let asked = queries.len();
-        let mut body = ReadRequest { queries }.encode_to_vec();
-        tsb_core::wire::http::Snappy::default().pack(&mut body, 0);
-        let request = Request::post("/api/v1/read", body)
-            .reading()
-            .with_header("content-type", "application/x-protobuf")
-            .with_header("content-encoding", "snappy")
-            .with_header("x-prometheus-remote-read-version", "0.1.0");
-        let answer = self.answered(ACTION, &request).await?;
-        let results = response_of(answer.body()).map_err(|why| self.http.failed(ACTION, why))?;
-        if results.len() != asked {
-            return Err(self.http.failed(ACTION, "it answers another number of queries"));
-        }
-        Ok(results)
     }
 
     async fn answered(&self, action: &str, request: &Request) -> Result<Answer> {
@@ -222,33 +190,19 @@ impl PrometheusServer {
     }
 
     /// How far before the newest sample of the server a sample may be, in nanoseconds: an hour, or
-    /// the window of the configuration. `None` if it has no samples in its head yet, or does not
-    /// show its configuration.
+    /// the window of the configuration. `None` if it does not show its configuration.
     pub(super) async fn window_ns(&self) -> Option<i64> {
-        let path = "/api/v1/status/tsdb".to_owned();
-        let head = self.asked::<Tsdb>("ask for the newest sample", path).await.ok()?.head;
-        if head.max_ms < head.min_ms {
-            return None;
-        }
         let path = "/api/v1/status/config".to_owned();
         let configuration: Configuration = self.asked("ask for the configuration", path).await.ok()?;
         Some(window_of(&configuration.yaml))
     }
 
-    /// Bytes of all that the server stores: blocks, open chunks, logs.
-    pub(super) async fn bytes(&self) -> Result<[u64; 3]> {
-        let answer = self.answered("ask for sizes", &Request::get("/metrics")).await?;
-        let text = String::from_utf8_lossy(answer.body());
-        let of = |wanted: &str| {
-            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-            let found = lines.find(|(name, _)| *name == wanted);
-            found.and_then(|(_, value)| value.parse::<f64>().ok()).unwrap_or(0.0) as u64
-        };
-        Ok([
-            of("prometheus_tsdb_storage_blocks_bytes"),
-            of("prometheus_tsdb_head_chunks_storage_size_bytes"),
-            of("prometheus_tsdb_wal_storage_size_bytes"),
-        ])
+    /// The folder of all its samples, if it is on this machine.
+    pub(super) async fn folder(&self) -> Option<PathBuf> {
+        let path = "/api/v1/status/flags".to_owned();
+        let flags: BTreeMap<String, String> = self.asked("ask for its folder", path).await.ok()?;
+        let folder = PathBuf::from(flags.get("storage.tsdb.path")?);
+        (folder.is_absolute() && folder.join("wal").is_dir()).then_some(folder)
     }
 
     /// Removes the samples of the place, and looks whether they are gone.
@@ -294,18 +248,6 @@ fn reason_of(body: &[u8]) -> Reason {
     } else {
         Reason::Refused
     }
-}
-
-/// The results of an answer to a remote read.
-fn response_of(body: &[u8]) -> std::result::Result<Vec<QueryResult>, String> {
-    let length = snap::raw::decompress_len(body).map_err(|error| error.to_string())?;
-    if length > READ_BYTES_MAX {
-        return Err(format!("its answer has {length} bytes, more than {READ_BYTES_MAX}"));
-    }
-    let plain = snap::raw::Decoder::new().decompress_vec(body);
-    let plain = plain.map_err(|error| error.to_string())?;
-    let response = ReadResponse::decode(plain.as_slice()).map_err(|error| error.to_string())?;
-    Ok(response.results)
 }
 
 /// The series of labels, without that of the place.
@@ -360,13 +302,5 @@ mod tests {
         assert_eq!(window_of(yaml), 24 * hour_ns);
         assert_eq!(window_of("    outofordertimewindow: 60000\n"), hour_ns);
         assert_eq!(window_of("    outofordertimewindow: 9223372036854775\n"), i64::MAX);
-    }
-
-    #[test]
-    fn an_answer_is_refused_by_the_length_that_it_states() {
-        let why = response_of(b"\xff\xff\xff\xff\x0f\0").unwrap_err();
-        assert!(why.contains("bytes, more than"), "{why}");
-        assert!(response_of(b"garbage").is_err());
-        assert_eq!(response_of(&[0]).unwrap().len(), 0);
     }
 }

@@ -6,8 +6,8 @@ use super::NAME_LABEL;
 use super::name::{NameOf, escape, unescape};
 use crate::series::SeriesKey;
 
-/// The labels of a series on the wire, sorted by name: the name as `__name__`, and names that
-/// Prometheus would refuse in its own escaped form.
+/// The labels of a series on the wire, sorted by name: the name as `__name__`, and names
+/// outside of Prometheus' set in its own escaped form.
 ///
 /// # Errors
 /// What in the key cannot be carried.

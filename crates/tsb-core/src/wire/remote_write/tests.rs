@@ -126,7 +126,7 @@ fn an_invalid_series_is_left_out_and_the_others_are_accepted() {
 }
 
 #[test]
-fn a_series_that_prometheus_would_drop_is_refused_before() {
+fn a_series_that_the_wire_cannot_name_is_refused_before() {
     let empty = SeriesKey::with_labels("m", [("a", "")]);
     let named = SeriesKey::with_labels("m", [(NAME_LABEL, "n")]);
     for (key, why) in [

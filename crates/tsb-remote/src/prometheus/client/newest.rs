@@ -5,7 +5,7 @@ use tsb_core::Timestamp;
 
 use super::super::admission::{Admission, MILLI_NS};
 use super::super::cursor::{SERIES_MAX, of_series};
-use super::super::message::{QueryResult, ReadQuery};
+use super::super::message::{ReadQuery, TimeSeries};
 use super::super::server::key_of;
 use super::PrometheusClient;
 use tsb_stores::error::Result;
@@ -18,13 +18,15 @@ const SPANS_MAX: usize = 16;
 
 impl PrometheusClient {
     pub(super) async fn newest_of(&self, numbers: &[u32], into: &mut [Option<Timestamp>]) -> Result<()> {
-        let expected: Vec<Option<i64>> = {
+        // From the acknowledged to the newest that was sent: it may be there without an ack yet.
+        let expected: Vec<Option<(i64, i64)>> = {
             let admission = lock(&self.admission);
-            numbers.iter().map(|number| admission.newest(*number)).collect()
+            numbers.iter().map(|number| admission.newest_span(*number)).collect()
         };
         let mut found = vec![None; numbers.len()];
+        let ends = expected.iter().flatten().flat_map(|(first, last)| [*first, *last]);
         if numbers.len() > SERIES_MAX
-            && let Some(spans) = spans(expected.iter().flatten())
+            && let Some(spans) = spans(ends)
         {
             self.newest_in_spans(numbers, spans, &mut found).await?;
         } else {
@@ -46,19 +48,24 @@ impl PrometheusClient {
         Ok(())
     }
 
-    /// Asks each series for its acknowledged sample.
-    async fn newest_each(&self, numbers: &[u32], expected: &[Option<i64>], found: &mut [Option<i64>]) -> Result<()> {
-        let known: Vec<(usize, i64)> = expected
+    /// Asks each series for what is there from its acknowledged sample on.
+    async fn newest_each(
+        &self,
+        numbers: &[u32],
+        expected: &[Option<(i64, i64)>],
+        found: &mut [Option<i64>],
+    ) -> Result<()> {
+        let known: Vec<(usize, (i64, i64))> = expected
             .iter()
             .enumerate()
-            .filter_map(|(place, at_ms)| at_ms.map(|at_ms| (place, at_ms)))
+            .filter_map(|(place, span)| span.map(|span| (place, span)))
             .collect();
         for known in known.chunks(SERIES_MAX) {
             let asked: Vec<u32> = known.iter().map(|(place, _)| numbers[*place]).collect();
             let matchers = self.matchers(&asked)?;
-            let query = |(matchers, (_, at_ms)): (&Vec<_>, &(usize, i64))| ReadQuery {
-                start_ms: *at_ms,
-                end_ms: *at_ms,
+            let query = |(matchers, (_, (start_ms, end_ms))): (&Vec<_>, &(usize, (i64, i64)))| ReadQuery {
+                start_ms: *start_ms,
+                end_ms: *end_ms,
                 matchers: matchers.clone(),
             };
             let queries = matchers.iter().zip(known).map(query).collect();
@@ -80,7 +87,7 @@ impl PrometheusClient {
         let results = self.server.read(spans.into_iter().map(query).collect()).await?;
         let series = read(&self.series);
         let mut newest = Admission::default();
-        for one in results.iter().flat_map(|result| &result.series) {
+        for one in results.iter().flatten() {
             let number = key_of(one).ok().and_then(|key| series.numbers.get(&key).copied());
             if let Some((number, sample)) = number.zip(one.samples.last()) {
                 newest.seed(number, sample.at_ms);
@@ -128,13 +135,13 @@ impl PrometheusClient {
 }
 
 /// The time of the last sample of the series with exactly these labels.
-fn last(result: &QueryResult, matchers: &[super::Matcher]) -> Option<i64> {
+fn last(result: &[TimeSeries], matchers: &[super::Matcher]) -> Option<i64> {
     of_series(result, matchers)?.samples.last().map(|sample| sample.at_ms)
 }
 
 /// Spans that hold all of these times; `None` if they would be too many.
-fn spans<'a>(times: impl Iterator<Item = &'a i64>) -> Option<Vec<(i64, i64)>> {
-    let mut times: Vec<i64> = times.copied().collect();
+fn spans(times: impl Iterator<Item = i64>) -> Option<Vec<(i64, i64)>> {
+    let mut times: Vec<i64> = times.collect();
     times.sort_unstable();
     let mut spans: Vec<(i64, i64)> = Vec::new();
     for at_ms in times {
@@ -153,12 +160,12 @@ mod tests {
     #[test]
     fn times_that_are_near_share_a_span() {
         assert_eq!(
-            spans([5, 1, 59_999, 60_001, 7].iter()),
+            spans([5, 1, 59_999, 60_001, 7].into_iter()),
             Some(vec![(1, 59_999), (60_001, 60_001)])
         );
-        assert_eq!(spans([].iter()), Some(Vec::new()));
+        assert_eq!(spans(std::iter::empty()), Some(Vec::new()));
         let apart: Vec<i64> = (0..17).map(|index| index * SPAN_MS).collect();
-        assert_eq!(spans(apart.iter()), None);
-        assert_eq!(spans(apart[1..].iter()).map(|spans| spans.len()), Some(16));
+        assert_eq!(spans(apart.iter().copied()), None);
+        assert_eq!(spans(apart[1..].iter().copied()).map(|spans| spans.len()), Some(16));
     }
 }
