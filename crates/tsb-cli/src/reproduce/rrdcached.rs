@@ -15,7 +15,7 @@ mod text;
 mod tuned;
 
 use tsb_core::report::Written;
-use tsb_core::report::experiment::rrdcached::{Beyond, Details, Plan, Reproduction, Round};
+use tsb_core::report::experiment::rrdcached::{Beyond, Reproduction, Round, RrdcachedDetails, RrdcachedPlan};
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::experiment::Folder;
@@ -99,18 +99,18 @@ fn kinds() -> Vec<EngineKind> {
 }
 
 /// What was asked for.
-fn plan(args: &RrdcachedArgs, files: Vec<usize>) -> ExperimentPlan<Plan> {
+fn plan(args: &RrdcachedArgs, files: Vec<usize>) -> ExperimentPlan<RrdcachedPlan> {
     ExperimentPlan {
         experiment: NAME.to_owned(),
         is_quick: args.experiment.quick,
-        asked: Plan {
+        asked: RrdcachedPlan {
             files,
             dir: args.dir.display().to_string(),
         },
     }
 }
 
-fn experiment(is_quick: bool, rounds: Vec<Round>, beyond: Vec<Beyond>, wrong: u64) -> Experiment<Details> {
+fn experiment(is_quick: bool, rounds: Vec<Round>, beyond: Vec<Beyond>, wrong: u64) -> Experiment<RrdcachedDetails> {
     let daemon = if engine::has_daemon() {
         "the installed rrdcached"
     } else {
@@ -122,7 +122,7 @@ fn experiment(is_quick: bool, rounds: Vec<Round>, beyond: Vec<Beyond>, wrong: u6
         is_debug_build: cfg!(debug_assertions),
         rows: published::rows(&rounds),
         mistakes: published::MISTAKES.map(str::to_owned).to_vec(),
-        details: Details {
+        details: RrdcachedDetails {
             daemon: daemon.to_owned(),
             files_wrong: wrong,
             rounds,

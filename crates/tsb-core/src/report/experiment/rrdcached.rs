@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// Everything that `tsb reproduce rrdcached` reports.
-pub type Reproduction = super::Reproduction<Plan, Details>;
+pub type Reproduction = super::Reproduction<RrdcachedPlan, RrdcachedDetails>;
 
 /// What the experiment of rrdcached can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RrdcachedPlan {
     /// Numbers of files, in ascending order.
     pub files: Vec<usize>,
     /// The folder in which it made its files.
@@ -16,7 +16,7 @@ pub struct Plan {
 
 /// The measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Details {
+pub struct RrdcachedDetails {
     /// Which rrdcached took part, or why none did.
     pub daemon: String,
     /// Number of files that did not hold their last update, over all checks.
