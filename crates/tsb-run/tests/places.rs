@@ -249,9 +249,7 @@ const ELSEWHERE: &[&str] = &[
 
 #[test]
 fn every_embedded_store_has_a_case() {
-    let embedded = known()
-        .iter()
-        .filter(|info| !ELSEWHERE.contains(&info.scheme));
+    let embedded = known().iter().filter(|info| !ELSEWHERE.contains(&info.scheme));
     for info in embedded {
         let is_named = |case: &Case| {
             let (schemes, _) = case.spec.split_once(':').unwrap();

@@ -4,7 +4,7 @@
 mod text;
 
 use tsb_core::report::Written;
-use tsb_core::report::experiment::hm9000::{Plan, Reproduction};
+use tsb_core::report::experiment::hm9000::{Hm9000Plan, Reproduction};
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::experiment::Folder;
@@ -97,7 +97,7 @@ fn layouts(args: &Hm9000Args) -> Result<Vec<Layout>, Failure> {
     Ok(layouts)
 }
 
-fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Plan, Failure> {
+fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Hm9000Plan, Failure> {
     let is_quick = args.experiment.quick;
     let mut apps = match (args.apps.as_slice(), is_quick) {
         ([], true) => APPS_QUICK.to_vec(),
@@ -123,7 +123,7 @@ fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Plan
                 .because_of(format!("it is from 1 to {APPS_LIMIT}")));
         }
     }
-    Ok(Plan {
+    Ok(Hm9000Plan {
         seed: args.seed,
         stores: layouts.iter().map(ToString::to_string).collect(),
         apps,

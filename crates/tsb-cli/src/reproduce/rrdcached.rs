@@ -19,7 +19,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tsb_core::report::Written;
-use tsb_core::report::experiment::rrdcached::{Beyond, Details, Plan, Reproduction, Round, Simulated};
+use tsb_core::report::experiment::rrdcached::{
+    Beyond, Reproduction, Round, RrdcachedDetails, RrdcachedPlan, Simulated,
+};
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::experiment::{Folder, in_rounds};
@@ -149,11 +151,11 @@ fn kinds() -> Vec<EngineKind> {
 }
 
 /// What was asked for.
-fn plan(args: &RrdcachedArgs, files: Vec<usize>) -> ExperimentPlan<Plan> {
+fn plan(args: &RrdcachedArgs, files: Vec<usize>) -> ExperimentPlan<RrdcachedPlan> {
     ExperimentPlan {
         experiment: NAME.to_owned(),
         is_quick: args.experiment.quick,
-        asked: Plan {
+        asked: RrdcachedPlan {
             files,
             rounds: if args.simulate && !args.check { 0 } else { args.rounds },
             dir: args.dir.display().to_string(),
@@ -167,7 +169,7 @@ fn experiment(
     beyond: Vec<Beyond>,
     simulated: Option<Simulated>,
     wrong: u64,
-) -> Experiment<Details> {
+) -> Experiment<RrdcachedDetails> {
     let daemon = if engine::has_daemon() {
         "the installed rrdcached"
     } else {
@@ -179,7 +181,7 @@ fn experiment(
         is_debug_build: cfg!(debug_assertions),
         rows: published::rows(&rounds),
         mistakes: published::MISTAKES.map(str::to_owned).to_vec(),
-        details: Details {
+        details: RrdcachedDetails {
             daemon: daemon.to_owned(),
             files_wrong: wrong,
             rounds,

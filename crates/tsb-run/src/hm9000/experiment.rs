@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tsb_core::report::experiment::hm9000::{AsItWas, CorrectedRun, Details, Plan};
+use tsb_core::report::experiment::hm9000::{AsItWas, CorrectedRun, Hm9000Details, Hm9000Plan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::as_it_was::{RealTime, Report, VirtualTime};
@@ -39,7 +39,7 @@ const VIRTUAL_APPS_QUICK: [usize; 4] = [1_000, 20_000, 30_500, 100_000];
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The part that is reported.
-    pub plan: Plan,
+    pub plan: Hm9000Plan,
     /// Whether it is the smaller version, which runs on the first store only as it was.
     pub is_quick: bool,
     /// The stores of `plan.stores`.
@@ -63,7 +63,7 @@ struct Experiment<'a> {
     request: &'a Request<'a>,
     say: &'a mut dyn FnMut(&str),
     places: u32,
-    details: Details,
+    details: Hm9000Details,
 }
 
 /// Runs the experiment. A store that cannot be used is a failure in the result, and the others go
@@ -71,12 +71,12 @@ struct Experiment<'a> {
 ///
 /// # Errors
 /// [`Error::Internal`] for a defect of tsb.
-pub fn measure(request: &Request<'_>, say: &mut dyn FnMut(&str)) -> Result<Details, Error> {
+pub fn measure(request: &Request<'_>, say: &mut dyn FnMut(&str)) -> Result<Hm9000Details, Error> {
     let mut experiment = Experiment {
         request,
         say,
         places: 0,
-        details: Details::default(),
+        details: Hm9000Details::default(),
     };
     experiment.in_virtual_time()?;
     experiment.as_it_was();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Details, Reproduction};
+use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Hm9000Details, Reproduction};
 use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
@@ -41,7 +41,7 @@ pub(super) fn page(result: &Reproduction) -> String {
     out
 }
 
-fn as_it_was(out: &mut String, details: &Details) {
+fn as_it_was(out: &mut String, details: &Hm9000Details) {
     let _ = writeln!(
         out,
         "\nAs it was: a timer asks for two keys. Beside it, what was there.\n{:>8}  {:30}  {:>12}  {:>11}  {:>14}  {:>10}",

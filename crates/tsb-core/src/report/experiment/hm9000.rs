@@ -7,11 +7,11 @@ use crate::latency::Quantiles;
 use crate::resource::Usage;
 
 /// Everything that `tsb reproduce hm9000` reports.
-pub type Reproduction = super::Reproduction<Plan, Details>;
+pub type Reproduction = super::Reproduction<Hm9000Plan, Hm9000Details>;
 
 /// What the experiment of HM9000 can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct Hm9000Plan {
     /// Seed of the simulated cluster and of the order of the rounds.
     pub seed: u64,
     /// The stores of keys.
@@ -32,7 +32,7 @@ pub struct Plan {
 
 /// The measurements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Details {
+pub struct Hm9000Details {
     /// The experiment as it was, on real stores and in virtual time.
     pub as_it_was: Vec<AsItWas>,
     /// Each run of the corrected experiment, in the order in which they ran.

@@ -8,11 +8,11 @@ use crate::report::device::DeviceProfile;
 pub use passes::{Pass, passes};
 
 /// Everything that `tsb reproduce rrdcached` reports.
-pub type Reproduction = super::Reproduction<Plan, Details>;
+pub type Reproduction = super::Reproduction<RrdcachedPlan, RrdcachedDetails>;
 
 /// What the experiment of rrdcached can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RrdcachedPlan {
     /// Numbers of files, in ascending order.
     pub files: Vec<usize>,
     /// Rounds, in each of which every engine has a turn; 0 for a prediction without real runs.
@@ -24,7 +24,7 @@ pub struct Plan {
 
 /// The measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Details {
+pub struct RrdcachedDetails {
     /// Which rrdcached took part, or why none did.
     pub daemon: String,
     /// Number of files that did not hold their last update, over all checks.

@@ -20,7 +20,7 @@ use crate::hm9000::truth::Truth;
 
 /// Messages that wait for the listener at most; then the bus blocks the ticker.
 const BUS: usize = 8_192;
-/// The first poll that says fresh is checked by a scan, and then every so many.
+/// The first poll that says fresh is checked by a scan, and then each poll of this number.
 const CHECK_EVERY: usize = 5;
 /// Seconds between fetches of the desired state.
 const FETCH_S: u64 = 60;

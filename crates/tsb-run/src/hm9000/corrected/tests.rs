@@ -98,7 +98,7 @@ fn a_run_in_memory_acknowledges_everything_that_was_due() {
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
     let store: Arc<dyn KeyedStore> = Arc::new(KeyedMemory::new(KeyedMemoryOptions::default(), Arc::clone(&clock)));
     let options = CorrectedOptions {
-        simulator: cluster(300),
+        simulator: cluster(3_000),
         seconds: 2,
         workers: 3,
         servers: Vec::new(),
@@ -106,7 +106,7 @@ fn a_run_in_memory_acknowledges_everything_that_was_due() {
     };
     let run = corrected(&options, &store, &*clock).unwrap();
     assert_eq!((run.keys_acknowledged, run.keys_failed), (run.keys_due, 0));
-    assert_eq!((run.apps, run.lost, run.durability.as_str()), (300, 0, "volatile"));
+    assert_eq!((run.apps, run.lost, run.durability.as_str()), (3_000, 0, "volatile"));
     // Heartbeats of seconds 0 and 1 only: most instances were not due, so the final scan
     // expects no more than those.
     let last = run.scans.last().unwrap();

@@ -1,6 +1,6 @@
 //! The published figures beside the measured ones, and what the original got wrong.
 
-use tsb_core::report::experiment::hm9000::{AsItWas, Details};
+use tsb_core::report::experiment::hm9000::{AsItWas, Hm9000Details};
 use tsb_core::report::experiment::{Figure, Row};
 
 /// A store that is called fresh by then counts as fresh at 30 s: polls are a little more than a
@@ -26,7 +26,7 @@ pub const MISTAKES: [&str; 9] = [
 ];
 
 /// The published figures with those of the same kind that were measured here.
-pub fn rows(details: &Details) -> Vec<Row> {
+pub fn rows(details: &Hm9000Details) -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(of_model(details));
     let real: Vec<&AsItWas> = details.as_it_was.iter().filter(|run| !run.is_virtual).collect();
@@ -71,7 +71,7 @@ pub fn rows(details: &Details) -> Vec<Row> {
 }
 
 /// The runs in virtual time.
-fn of_model(details: &Details) -> Vec<Row> {
+fn of_model(details: &Hm9000Details) -> Vec<Row> {
     let model: Vec<&AsItWas> = details.as_it_was.iter().filter(|run| run.is_virtual).collect();
     let Some(store) = model.first().map(|run| run.store.as_str()) else {
         return Vec::new();

@@ -2,10 +2,10 @@
 //! store breaks.
 
 use tsb_core::report::experiment::Figure;
-use tsb_core::report::experiment::hm9000::{Break, CorrectedRun, CurvePoint, Details};
+use tsb_core::report::experiment::hm9000::{Break, CorrectedRun, CurvePoint, Hm9000Details};
 
 /// Fills in the curve and the breaks.
-pub(super) fn summarize(details: &mut Details, stores: &[String]) {
+pub(super) fn summarize(details: &mut Hm9000Details, stores: &[String]) {
     for store in stores {
         let of_store = || details.runs.iter().filter(|run| run.store == *store);
         let mut sizes: Vec<usize> = of_store().map(|run| run.apps).collect();
@@ -34,7 +34,7 @@ pub(super) fn summarize(details: &mut Details, stores: &[String]) {
     }
 }
 
-fn point(details: &Details, store: &str, apps: usize, runs: &[&CorrectedRun]) -> CurvePoint {
+fn point(details: &Hm9000Details, store: &str, apps: usize, runs: &[&CorrectedRun]) -> CurvePoint {
     let figure =
         |of: fn(&CorrectedRun) -> Option<f64>| Figure::of(&runs.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
     let as_it_was = details
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_store_breaks_at_the_smallest_number_that_one_round_did_not_keep() {
-        let mut details = Details {
+        let mut details = Hm9000Details {
             runs: vec![
                 run(1_000, 0, &[]),
                 run(1_000, 1, &[]),
@@ -109,7 +109,7 @@ mod tests {
                 run(4_000, 0, &["lost"]),
                 run(4_000, 1, &["lost"]),
             ],
-            ..Details::default()
+            ..Hm9000Details::default()
         };
         summarize(&mut details, &["memory:".to_owned(), "sqlite:".to_owned()]);
         let [found] = &details.breaks[..] else {

@@ -1,6 +1,6 @@
 //! The page of `tsb reproduce hm9000`: the story, for somebody who has not read the document.
 
-use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Details, Reproduction};
+use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Hm9000Details, Reproduction};
 use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
@@ -97,7 +97,7 @@ fn list(items: &[String], page: &mut Markup) {
     page.raw("</ul>\n");
 }
 
-fn as_it_was(details: &Details, page: &mut Markup) {
+fn as_it_was(details: &Hm9000Details, page: &mut Markup) {
     page.section(
         "timer",
         "As it was: the timer, and what was there",

@@ -48,7 +48,7 @@ fn the_document_calls_fresh_a_store_that_lacks_instances() {
     let report = run(30_500, 2_000, 35, &[]);
     let first = report.first_fresh().unwrap();
     let (expected, missing) = (first.expected.unwrap(), first.missing.unwrap());
-    assert!(first.at_seconds < 31.0 && expected == 30_500, "{first:?}");
+    assert!(first.at_seconds < 31.0 && expected >= 30_500, "{first:?}");
     assert!(missing > 1_000, "{first:?}");
 }
 

@@ -1,7 +1,7 @@
 //! The page of a small result.
 
 use tsb_core::report::Written;
-use tsb_core::report::experiment::hm9000::{Break, CorrectedRun, Plan};
+use tsb_core::report::experiment::hm9000::{Break, CorrectedRun, Hm9000Plan};
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 
 use super::*;
@@ -41,7 +41,7 @@ fn result() -> Reproduction {
         plan: ExperimentPlan {
             experiment: "hm9000".to_owned(),
             is_quick: true,
-            asked: Plan {
+            asked: Hm9000Plan {
                 seed: 1,
                 stores: vec!["memory:".to_owned()],
                 apps: vec![1_000, 20_000],
@@ -59,7 +59,7 @@ fn result() -> Reproduction {
             is_debug_build: false,
             rows: vec![Row::new("rate", Figure::of(&[2.0]), "keys/s", "why").beside(4.0)],
             mistakes: vec!["a timer".to_owned()],
-            details: Details {
+            details: Hm9000Details {
                 as_it_was,
                 runs: vec![CorrectedRun {
                     store: "memory:".to_owned(),
@@ -105,6 +105,6 @@ fn the_page_tells_what_was_found_and_escapes_text() {
 #[test]
 fn a_page_of_nothing_has_no_chart() {
     let mut empty = result();
-    empty.experiment.details = Details::default();
+    empty.experiment.details = Hm9000Details::default();
     assert!(!page(&empty).contains("<svg"));
 }
