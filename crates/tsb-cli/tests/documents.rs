@@ -238,12 +238,18 @@ fn the_experiment_of_hm9000_is_a_document() {
     // What it made is gone, and its page is there.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
+}
+
+#[test]
 fn the_checks_of_a_store_are_a_document() {
+    let arguments = [
         "conformance",
         "--only",
         "c10_",
         "--store",
         "memory:",
+        "--format",
+        "json",
     ];
     let (checks, document) = read::<ConformanceReport>(&printed(&arguments));
     assert_eq!((checks.store.as_str(), checks.count(CheckResult::Fail)), ("memory:", 0));

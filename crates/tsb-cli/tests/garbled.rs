@@ -34,6 +34,8 @@ fn main() -> ExitCode {
             cfg!(feature = "postgres"),
             "TSB_TEST_POSTGRES",
             "write=copy",
+        ),
+        (
             "prometheus",
             cfg!(feature = "prometheus"),
             "TSB_TEST_PROMETHEUS",

@@ -47,8 +47,6 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("mongod-set", "layout=ticks&drop=1", "1000", "54000"),
     ("etcd", "drop=1", "1000", "10000"),
     ("etcd-three", "drop=1", "1000", "5000"),
-    // Its out-of-order samples cannot be removed, so each time it is another place.
-    ("prometheus", "", "1000", "54000"),
     ("influxdb", "drop=1", "1000", "54000"),
     ("victoriametrics", "drop=1", "1000", "54000"),
     ("postgres", "drop=1", "1000", "54000"),
