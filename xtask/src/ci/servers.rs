@@ -59,6 +59,11 @@ const SLOW: &[&str] = &[
     "etcd-cut::c7_rows",
     "etcd-three::c7_long",
     "etcd-three::c7_rows",
+    // Whole batches are checked by `influx`; what a cut changes is in the other checks.
+    "influx-cut::c7",
+    "influx-cut::c10",
+    // Each of its many reads may have to wait until the last write is visible.
+    "victoriametrics::c7_random",
 ];
 
 /// Tests at once: most of their time they wait for a server's disk, and not for a core.

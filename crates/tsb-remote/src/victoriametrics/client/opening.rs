@@ -122,11 +122,11 @@ struct Sample {
 /// The number of stored samples.
 async fn count(connection: &VictoriaConnection, now: Timestamp) -> Result<u64> {
     const ACTION: &str = "count the samples";
-    // A window that begins before 1970 is empty.
+    // The server looks back some time more, and finds nothing in a window that begins before 1970.
     let end_s = now.0 / SECOND_NS as i64 + 2 * 86_400;
     let selector = place_selector(connection.place());
     let (query, time) = (
-        format!("sum(count_over_time({selector}[{}s]))", end_s - 1),
+        format!("sum(count_over_time({selector}[{}s]))", end_s - 7 * 86_400),
         end_s.to_string(),
     );
     let fields = [("query", query.as_str()), ("time", time.as_str()), ("nocache", "1")];
