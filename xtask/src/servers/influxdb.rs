@@ -25,7 +25,7 @@ impl Server for Influxdb {
 
     fn start(&self, site: &mut Site) -> Result<String> {
         let [port, rpc] = ports::free::<2>()?;
-        let mut folder_of = |name: &str| -> Result<String> { Ok(site.subfolder(name)?.display().to_string()) };
+        let folder_of = |name: &str| -> Result<String> { Ok(site.subfolder(name)?.display().to_string()) };
         let (meta, data, wal) = (folder_of("meta")?, folder_of("data")?, folder_of("wal")?);
         // Its own statistics would be load of its own.
         let text = format!(

@@ -70,17 +70,13 @@ pub(in crate::victoriametrics) async fn series(address: &Address, options: &Vict
     stored_series(&connection, MonotonicClock::new().wall()).await
 }
 
-/// Deletes all series under a label, until none is left: the server adds new ones to its index a
-/// moment after they were written.
+/// Deletes all series under a label.
 ///
 /// # Errors
 /// As [`VictoriaClient::connect`].
 pub(in crate::victoriametrics) async fn remove_runs(address: &Address, options: &VictoriaOptions) -> Result<()> {
     let connection = VictoriaConnection::new(address, options)?;
     connection.state().await?;
-    connection
-        .ask("make all visible", &Request::get("/internal/force_flush"))
-        .await?;
     connection.delete().await
 }
 
