@@ -79,6 +79,11 @@ const SLOW: &[&str] = &[
     "postgres-copy::c6_very_late_samples_are_taken",
     "postgres-copy::c7_long",
     "postgres-copy::c7_rows",
+    // Whole batches are checked by `influx`; what a cut changes is in the other checks.
+    "influx-cut::c7",
+    "influx-cut::c10",
+    // Each of its many reads may have to wait until the last write is visible.
+    "victoriametrics::c7_random",
 ];
 
 /// Tests at once: most of their time they wait for a server's disk, and not for a core.

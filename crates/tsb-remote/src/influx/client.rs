@@ -145,9 +145,11 @@ impl Client for InfluxClient {
 
     async fn stats(&self) -> Stats {
         let accepted = self.acks.accepted();
-        let samples = self.initial_samples + accepted;
+        let written = self.initial_samples + accepted;
+        let samples = opening::count(&self.connection).await.unwrap_or(written);
         let series = self.registry.keys().defined() as u64;
         let mut stats = Stats::new(series, samples, accepted);
+        stats.superseded = written.saturating_sub(samples);
         stats.footprint = self.footprint(samples).await.unwrap_or_else(|_| Footprint::default());
         stats
     }

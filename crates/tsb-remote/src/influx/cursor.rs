@@ -12,6 +12,7 @@ use super::reply::Rows;
 use crate::http::LineReader;
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
+use tsb_stores::parts::Resampler;
 use tsb_stores::store::{Consolidation, Query, Resample};
 
 const ACTION: &str = "read samples";
@@ -30,6 +31,10 @@ pub struct InfluxCursor {
     tail: String,
     /// The function around the field, if rows are resampled.
     function: Option<&'static str>,
+    /// Sums and means are made here: the server cannot write one that is infinite.
+    resample: Option<Resample>,
+    /// The series whose rows are being resampled.
+    resampling: Option<(SeriesId, Resampler)>,
     remaining: VecDeque<(SeriesId, InfluxSeries)>,
     /// The series of the request whose answer is being read.
     asked: Vec<(SeriesId, InfluxSeries)>,
@@ -42,6 +47,9 @@ impl InfluxCursor {
         let is_empty = query.range.start >= query.range.end;
         let series = query.series.iter().copied().zip(series).filter(|_| !is_empty);
         let last = Timestamp(query.range.end.0.saturating_sub(1)).min(LAST_TIME);
+        let is_local =
+            |resample: &Resample| matches!(resample.consolidation, Consolidation::Average | Consolidation::Sum);
+        let by_server = query.resample.filter(|resample| !is_local(resample));
         Self {
             connection: Arc::clone(connection),
             range: format!(
@@ -49,8 +57,10 @@ impl InfluxCursor {
                 query.range.start.max(FIRST_TIME).0,
                 last.max(FIRST_TIME).0
             ),
-            tail: tail(query.resample),
-            function: query.resample.map(|resample| function(resample.consolidation)),
+            tail: tail(by_server),
+            function: by_server.map(|resample| function(resample.consolidation)),
+            resample: query.resample.filter(is_local),
+            resampling: None,
             remaining: series.collect(),
             asked: Vec::new(),
             answer: None,
@@ -91,7 +101,10 @@ impl InfluxCursor {
         };
         match answer.next().await? {
             Some(part) => self.take(&part)?,
-            None => self.answer = None,
+            None => {
+                self.answer = None;
+                self.finish();
+            }
         }
         Ok(true)
     }
@@ -104,10 +117,42 @@ impl InfluxCursor {
                 return Err(self.connection.server().failed(ACTION, why));
             };
             let own = result.series.into_iter().filter(|rows| series.has_tags(&rows.tags));
-            let chunks = own.map(|rows| chunk(*id, rows)).filter(|chunk| !chunk.times.is_empty());
-            self.ready.extend(chunks);
+            let chunks: Vec<Chunk> = own.map(|rows| chunk(*id, rows)).collect();
+            chunks.into_iter().for_each(|chunk| self.pass(chunk));
         }
         Ok(())
+    }
+
+    /// Makes rows ready, or resamples them first.
+    fn pass(&mut self, chunk: Chunk) {
+        let Some(resample) = self.resample else {
+            if !chunk.times.is_empty() {
+                self.ready.push_back(chunk);
+            }
+            return;
+        };
+        if self
+            .resampling
+            .as_ref()
+            .is_none_or(|(series, _)| *series != chunk.series)
+        {
+            self.finish();
+        }
+        let (_, resampler) = self
+            .resampling
+            .get_or_insert_with(|| (chunk.series, Resampler::new(resample)));
+        let rows = chunk.times.iter().zip(&chunk.values);
+        rows.for_each(|(at, value)| resampler.push(*at, *value));
+    }
+
+    /// Makes the resampled rows of a series ready.
+    fn finish(&mut self) {
+        if let Some((series, resampler)) = self.resampling.take() {
+            let (times, values) = resampler.finish();
+            if !times.is_empty() {
+                self.ready.push_back(Chunk { series, times, values });
+            }
+        }
     }
 }
 

@@ -112,8 +112,10 @@ impl VictoriaConnection {
         Err(self.server.refused(action, &answer))
     }
 
-    /// Deletes all series of the place.
+    /// Deletes all series of the place; what was written last is not deleted before it is visible.
     pub(super) async fn delete(&self) -> Result<()> {
+        let flush = Request::get("/internal/force_flush");
+        self.ask("make all visible", &flush).await?;
         let selector = place_selector(&self.place);
         let request = Request::form("/api/v1/admin/tsdb/delete_series", &[("match[]", &selector)]);
         self.ask("remove the series of the label", &request).await.map(drop)

@@ -1,6 +1,6 @@
 //! The rows of a query: many series per request while they fit into memory, otherwise one.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -66,7 +66,10 @@ impl VictoriaCursor {
         let Some(range) = self.range.clone() else {
             return Ok(false);
         };
-        let count = self.remaining.len().min(self.per_request);
+        // A series that is asked for twice has two requests.
+        let mut seen = HashSet::new();
+        let others = self.remaining.iter().take(self.per_request);
+        let count = others.take_while(|(_, key)| seen.insert(key)).count();
         let series: Vec<_> = self.remaining.drain(..count).collect();
         if series.is_empty() {
             return Ok(false);

@@ -1,6 +1,7 @@
 //! Lines of the text format, in both directions.
 
 use std::collections::BTreeMap;
+use std::str::CharIndices;
 
 use tsb_core::wire::number::{push_f64, push_i64};
 use tsb_core::{Batch, SeriesKey, Timestamp};
@@ -64,12 +65,25 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
             '"' => return Some((out, &text[place + 1..])),
             '\\' => match characters.next()?.1 {
                 'n' => out.push('\n'),
+                't' => out.push('\t'),
+                'r' => out.push('\r'),
+                // The server writes a text as JSON does.
+                'u' => out.push(code_point(&mut characters)?),
                 other => out.push(other),
             },
             _ => out.push(c),
         }
     }
     None
+}
+
+/// The character of four hexadecimal digits; the server escapes none that needs two of them.
+fn code_point(characters: &mut CharIndices<'_>) -> Option<char> {
+    let mut code = 0;
+    for _ in 0..4 {
+        code = code * 16 + characters.next()?.1.to_digit(16)?;
+    }
+    char::from_u32(code)
 }
 
 #[cfg(test)]
@@ -88,8 +102,11 @@ mod tests {
         let text = String::from_utf8(lines(&starts, &batch, &[0])).unwrap();
         assert!(text.ends_with("} 0.1 1700000000123\n"), "{text}");
         assert_eq!(parsed(&text), Some((key, Timestamp(1_700_000_000_123_000_000))));
+        let escaped = parsed("a{b=\"x\\u003c\\u0027y\"} 1 2").unwrap().0;
+        assert_eq!(escaped.labels()[0].1, "x<'y");
         for odd in [
             "",
+            "a{b=\"\\u00\"} 1 2",
             "a 1 2",
             "a{b=\"c} 1 2",
             "a{b=\"c\"} 1",

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::Command;
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_run::spec::open;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::outlives_a_kill;
 use crate::life;
 use crate::outage::{
     Outcome, Survivors, TIMEOUT_S, found, nobody_answers, opened, outlives_every_manner, survives, tick,
@@ -17,7 +18,6 @@ use crate::{Test, of_program, places};
 pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted", killed),
-        ("many_in_flight", many_in_flight),
         ("killed_with_many_in_flight", killed_with_many_in_flight),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("influx")),
@@ -72,11 +72,6 @@ fn killed(program: &str) -> Result<(), Failed> {
     })
 }
 
-fn many_in_flight(program: &str) -> Result<(), Failed> {
-    let daemon = server(program, false)?;
-    is_no_slower_with_more(|in_flight| format!("influx://127.0.0.1:{}/flight{in_flight}", daemon.port()))
-}
-
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
     let mut daemon = server(program, false)?;
     let spec = spec(daemon.port(), &format!("timeout={TIMEOUT_S}s"));
@@ -104,7 +99,7 @@ fn password(program: &str) -> Result<(), Failed> {
         return Err("who may does not write and read".into());
     }
     for wrong in ["", "root:hunter234@"] {
-        let error = opened(&of(wrong)).err().ok_or("it is let in without the password")?;
+        let error = open(&of(wrong)).err().ok_or("it is let in without the password")?;
         let words = format!("{error:?}");
         if words.contains("hunter") || !words.contains("401") {
             return Err(words.into());

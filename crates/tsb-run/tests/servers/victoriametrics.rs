@@ -4,11 +4,11 @@ use std::process::Command;
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::{Durability, SeriesId, Timestamp};
+use tsb_run::spec::open;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{Scope, Store, StoreExt, TimeRange};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::is_no_slower_with_more;
 use crate::life;
 use crate::outage::{Outcome, nobody_answers, opened, outlives_every_manner, tick};
 use crate::{Test, of_program, places};
@@ -16,7 +16,6 @@ use crate::{Test, of_program, places};
 pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted", killed),
-        ("many_in_flight", many_in_flight),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("victoriametrics")),
         ("a_password", password),
@@ -92,11 +91,6 @@ fn killed(program: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-fn many_in_flight(program: &str) -> Result<(), Failed> {
-    let daemon = server(program, &[])?;
-    is_no_slower_with_more(|in_flight| format!("victoriametrics://127.0.0.1:{}/flight{in_flight}", daemon.port()))
-}
-
 fn misbehaves(program: &str) -> Result<(), Failed> {
     let daemon = server(program, &["-retentionPeriod=100y"])?;
     outlives_every_manner(daemon.port(), |port| spec(port, ""))
@@ -116,7 +110,7 @@ fn password(program: &str) -> Result<(), Failed> {
         return Err("who may does not write and read".into());
     }
     for wrong in ["", "root:hunter234@"] {
-        let error = opened(&of(wrong)).err().ok_or("it is let in without the password")?;
+        let error = open(&of(wrong)).err().ok_or("it is let in without the password")?;
         let words = format!("{error:?}");
         if words.contains("hunter") || !words.contains("401") {
             return Err(words.into());

@@ -33,10 +33,14 @@ impl InfluxClient {
                 let Some((_, places)) = questions.get(result.statement_id) else {
                     continue;
                 };
-                let by_tags: HashMap<_, _> = places.iter().map(|place| (series[*place].tags(), *place)).collect();
+                let mut by_tags: HashMap<_, Vec<usize>> = HashMap::new();
+                for place in places {
+                    by_tags.entry(series[*place].tags()).or_default().push(*place);
+                }
                 for rows in result.series {
                     let tags: BTreeMap<_, _> = rows.tags.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-                    if let (Some(place), Some((at, _))) = (by_tags.get(&tags), rows.values.first()) {
+                    let Some((at, _)) = rows.values.first() else { continue };
+                    for place in by_tags.get(&tags).into_iter().flatten() {
                         into[*place] = Some(Timestamp(*at));
                     }
                 }

@@ -182,7 +182,7 @@ async fn stored_series(connection: &InfluxConnection) -> Result<Vec<SeriesKey>> 
 }
 
 /// The number of stored samples.
-async fn count(connection: &InfluxConnection) -> Result<u64> {
+pub(super) async fn count(connection: &InfluxConnection) -> Result<u64> {
     const STATEMENT: &str = "SELECT count(*) FROM /.*/ WHERE time <= 9223372036854775806";
     let results = connection
         .ask::<Vec<serde_json::Value>>("count the samples", STATEMENT)

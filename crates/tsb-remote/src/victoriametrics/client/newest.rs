@@ -58,14 +58,18 @@ impl VictoriaClient {
         } else {
             vec![place_selector(place)]
         };
-        let places: HashMap<&SeriesKey, usize> = keys.iter().zip(0..).collect();
+        // A series may be asked for twice.
+        let mut places: HashMap<&SeriesKey, Vec<usize>> = HashMap::new();
+        for (place, key) in keys.iter().enumerate() {
+            places.entry(key).or_default().push(place);
+        }
         let mut lines = LineReader::new(self.connection.newest(ACTION, &selectors, &range).await?);
         while let Some(line) = lines.next().await? {
             let found = std::str::from_utf8(&line).ok().and_then(parsed);
             let Some((key, at)) = found else {
                 return Err(self.connection.server().unanswered(ACTION, "a line cannot be read"));
             };
-            if let Some(place) = places.get(&key) {
+            for place in places.get(&key).into_iter().flatten() {
                 into[*place] = Some(at);
             }
         }

@@ -70,17 +70,13 @@ pub(in crate::victoriametrics) async fn series(address: &Address, options: &Vict
     stored_series(&connection, MonotonicClock::new().wall()).await
 }
 
-/// Deletes all series under a label, until none is left: the server adds new ones to its index a
-/// moment after they were written.
+/// Deletes all series under a label.
 ///
 /// # Errors
 /// As [`VictoriaClient::connect`].
 pub(in crate::victoriametrics) async fn remove_runs(address: &Address, options: &VictoriaOptions) -> Result<()> {
     let connection = VictoriaConnection::new(address, options)?;
     connection.state().await?;
-    connection
-        .ask("make all visible", &Request::get("/internal/force_flush"))
-        .await?;
     connection.delete().await
 }
 
@@ -122,11 +118,11 @@ struct Sample {
 /// The number of stored samples.
 async fn count(connection: &VictoriaConnection, now: Timestamp) -> Result<u64> {
     const ACTION: &str = "count the samples";
-    // A window that begins before 1970 is empty.
+    // The server looks back some time more, and finds nothing in a window that begins before 1970.
     let end_s = now.0 / SECOND_NS as i64 + 2 * 86_400;
     let selector = place_selector(connection.place());
     let (query, time) = (
-        format!("sum(count_over_time({selector}[{}s]))", end_s - 1),
+        format!("sum(count_over_time({selector}[{}s]))", end_s - 7 * 86_400),
         end_s.to_string(),
     );
     let fields = [("query", query.as_str()), ("time", time.as_str()), ("nocache", "1")];
