@@ -33,7 +33,8 @@ fn the_experiment_of_rrdcached_measures_every_round_and_reads_it_back() {
         (&"rrdcached".into(), &0.into())
     );
     let rounds = experiment["rounds"].as_array().unwrap();
-    for way in ["direct", "write-cache+rrd"] {
+    let librrd = cfg!(feature = "librrd").then_some("librrd");
+    for way in ["direct", "write-cache+rrd"].into_iter().chain(librrd) {
         let of_all: Vec<&Value> = rounds.iter().filter(|round| round["way"] == way).collect();
         assert_eq!(of_all.len(), 8);
         let of_way: Vec<&Value> = of_all.into_iter().filter(|round| round["round"] == 1).collect();
@@ -129,4 +130,26 @@ fn what_hm9000_cannot_do_is_refused_before_it_starts() {
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains(words), "{errors}");
     }
+}
+
+#[test]
+fn a_simulation_predicts_drains_and_hours_of_each_server() {
+    let result: Value = serde_json::from_str(&reproduce(&["--simulate", "--rounds", "1", "--format", "json"])).unwrap();
+    let simulated = &result["experiment"]["simulated"];
+    assert_eq!(result["experiment"]["rounds"].as_array().map(Vec::len), Some(0));
+    let of = |list: &str| -> Vec<&Value> {
+        let all = simulated[list].as_array().unwrap().iter();
+        all.filter(|entry| entry["way"] == "write-cache+rrd").collect()
+    };
+    // Drain and sync of three depths, a cold drain, and three paces.
+    assert_eq!(of("points").len(), 10);
+    for point in of("points") {
+        assert!(point["predicted"].as_f64().unwrap() > 0.0, "{point}");
+        assert!(point["measured"].is_null() && point["error"].is_null(), "{point}");
+    }
+    for (hour, least) in of("hours").into_iter().zip([1.5, 5.5]) {
+        assert!(hour["coalescing"].as_f64().unwrap() > least, "{hour}");
+        assert_eq!(hour["fingerprint"].as_str().map(str::len), Some(16));
+    }
+    assert!(of("costs")[0]["write_ns"].as_u64().unwrap() > 0, "{simulated}");
 }

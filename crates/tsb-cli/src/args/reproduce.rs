@@ -50,7 +50,7 @@ pub struct ExperimentArgs {
 /// `tsb reproduce rrdcached`
 #[derive(Debug, Args)]
 pub struct RrdcachedArgs {
-    /// Numbers of files to measure, such as 1000,10000; without it, the published numbers
+    /// Numbers of files, such as 1000,10000; without it the published, or 5000 with --simulate
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub files: Vec<usize>,
     /// Rounds, in each of which every engine has a turn; intervals need two

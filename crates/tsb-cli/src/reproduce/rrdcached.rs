@@ -43,6 +43,8 @@ const SEED: u64 = 1;
 /// Default numbers of files: those of the publication, or what two minutes allow.
 const FILES: [usize; 6] = [1_000, 5_000, 10_000, 20_000, 40_000, 60_000];
 const FILES_QUICK: [usize; 1] = [1_000];
+/// And of predictions.
+const FILES_SIMULATED: [usize; 1] = [5_000];
 
 /// The result type of this experiment.
 type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -62,7 +64,14 @@ pub(super) fn command(args: &RrdcachedArgs) -> Result<Exit> {
     let kinds = kinds();
     let mut simulated = None;
     if args.simulate {
-        simulated = Some(simulated::of(args, &kinds, &mut testbed, folder.path(), &clock)?);
+        simulated = Some(simulated::of(
+            args,
+            &counts,
+            &kinds,
+            &mut testbed,
+            folder.path(),
+            &clock,
+        )?);
         wrong += testbed.count_wrong()?;
     } else {
         for &count in &counts {
@@ -131,6 +140,7 @@ fn turns(
 fn counts(args: &RrdcachedArgs) -> Vec<usize> {
     let mut counts = match (args.files.as_slice(), args.experiment.quick) {
         ([], true) => FILES_QUICK.to_vec(),
+        ([], false) if args.simulate => FILES_SIMULATED.to_vec(),
         ([], false) => FILES.to_vec(),
         (given, _) => given.iter().map(|&count| count.max(1)).collect(),
     };
@@ -157,7 +167,7 @@ fn plan(args: &RrdcachedArgs, files: Vec<usize>) -> ExperimentPlan<RrdcachedPlan
         is_quick: args.experiment.quick,
         asked: RrdcachedPlan {
             files,
-            rounds: if args.simulate && !args.check { 0 } else { args.rounds },
+            rounds: args.rounds,
             dir: args.dir.display().to_string(),
         },
     }

@@ -15,17 +15,14 @@ use super::{Result, beyond, rounds, tuned};
 use crate::args::RrdcachedArgs;
 use crate::reproduce::say;
 
-/// Number of files from which costs are taken, and of the predicted drains.
+/// Number of files from which costs are taken.
 const COST_FILES: usize = 1_000;
-const FILES: usize = 5_000;
 /// Values per file of the drains from which costs are taken, and of the predicted ones.
 const COST_DEPTHS: [usize; 2] = [1, 40];
 const DEPTHS: [usize; 3] = [1, 10, 60];
-/// Turns of each engine from which its costs are taken.
-const COST_ROUNDS: u32 = 5;
 /// Seconds of predicted updates.
 const FEED_S: u64 = 8;
-/// Files, hours, timeout and jitter of what is simulated only.
+/// Files, hours, timeout and jitter of what is simulated only; the first two with `--quick`.
 const HOURS: [(usize, u64, u64, u64); 4] = [
     (10_000, 6, 60, 0),
     (10_000, 6, 300, 300),
@@ -36,9 +33,10 @@ const HOURS: [(usize, u64, u64, u64); 4] = [
 /// Measured figures, by engine and name.
 type Measured = BTreeMap<(&'static str, String), Vec<f64>>;
 
-/// Takes costs, predicts, and with `--check` measures the same.
+/// Takes costs, predicts drains of these numbers of files, and with `--check` measures the same.
 pub(super) fn of(
     args: &RrdcachedArgs,
+    counts: &[usize],
     kinds: &[EngineKind],
     testbed: &mut Testbed,
     folder: &Path,
@@ -49,19 +47,19 @@ pub(super) fn of(
     let device = crate::doctor::measure_device(folder)?;
     let cores = Machine::examine().cores;
     say(&args.experiment, &format!("costs, on {COST_FILES} files"));
-    let costs = costs(&servers, cores, testbed, folder, clock)?;
-    let files = args.files.first().copied().unwrap_or(FILES);
+    let costs = costs(&servers, (cores, args.rounds), testbed, folder, clock)?;
     let cpu_before = thread_cpu_ns();
     let predict = |scenario: &DrainScenario, costs: &DrainCosts| drain(scenario, costs, &device);
     let mut points = Vec::new();
     let mut hours = Vec::new();
     for engine in &costs {
-        points.extend(predictions(files, cores, engine, &predict));
-        hours.extend(HOURS.map(|asked| hour(asked, cores, engine, &predict)));
+        points.extend(predictions(counts, cores, engine, &predict));
+        let asked = if args.experiment.quick { &HOURS[..2] } else { &HOURS[..] };
+        hours.extend(asked.iter().map(|&asked| hour(asked, cores, engine, &predict)));
     }
     let cpu_seconds = (thread_cpu_ns() - cpu_before) as f64 / 1e9;
     if args.check {
-        let measured = measure(args, &servers, files, testbed, folder, clock)?;
+        let measured = measure(args, &servers, counts, testbed, folder, clock)?;
         for point in &mut points {
             let key = measured
                 .iter()
@@ -72,7 +70,8 @@ pub(super) fn of(
                 figure.and_then(|figure| figure.low),
                 figure.and_then(|figure| figure.high),
             );
-            point.error = point.measured.map(|measured| point.predicted / measured - 1.0);
+            let error = point.measured.map(|measured| point.predicted / measured - 1.0);
+            point.error = error.filter(|error| error.is_finite());
         }
     }
     Ok(Simulated {
@@ -90,14 +89,14 @@ pub(super) fn of(
 /// what reading costs beyond that.
 fn costs(
     servers: &[EngineKind],
-    cores: usize,
+    (cores, turns): (usize, u32),
     testbed: &mut Testbed,
     folder: &Path,
     clock: &MonotonicClock,
 ) -> Result<Vec<EngineCosts>> {
     testbed.grow(COST_FILES, |_| ())?;
     let mut found: BTreeMap<&'static str, [Vec<f64>; 5]> = BTreeMap::new();
-    for round in 0..COST_ROUNDS {
+    for round in 0..turns {
         for &kind in servers {
             let [one, many, accept, read, answer] = found.entry(kind.name()).or_default();
             let engine = Engine::start(kind, testbed, folder, Tuning::default())?;
@@ -192,7 +191,7 @@ fn feed_name((timeout_s, jitter_s): (u64, u64)) -> String {
 }
 
 fn predictions(
-    files: usize,
+    counts: &[usize],
     cores: usize,
     engine: &EngineCosts,
     predict: &dyn Fn(&DrainScenario, &DrainCosts) -> Drained,
@@ -210,21 +209,23 @@ fn predictions(
             error: None,
         });
     };
-    for depth in DEPTHS {
-        let drained = predict(&drain_of(files, depth, cores), &engine.costs);
-        add(drain_name(files, depth), "s", drained.drain_ns() as f64 / 1e9);
-        add(sync_name(files, depth), "s", drained.sync_ns() as f64 / 1e9);
+    for &files in counts {
+        for depth in DEPTHS {
+            let drained = predict(&drain_of(files, depth, cores), &engine.costs);
+            add(drain_name(files, depth), "s", drained.drain_ns() as f64 / 1e9);
+            add(sync_name(files, depth), "s", drained.sync_ns() as f64 / 1e9);
+        }
+        let cold = DrainScenario {
+            is_cold: true,
+            ..drain_of(files, 1, cores)
+        };
+        let alone = DrainCosts {
+            accept_ns: engine.answer_ns,
+            ..engine.costs
+        };
+        let drained = predict(&cold, &alone);
+        add(cold_name(files), "s", drained.drained_at_ns as f64 / 1e9);
     }
-    let cold = DrainScenario {
-        is_cold: true,
-        ..drain_of(files, 1, cores)
-    };
-    let alone = DrainCosts {
-        accept_ns: engine.answer_ns,
-        ..engine.costs
-    };
-    let drained = predict(&cold, &alone);
-    add(cold_name(files), "s", drained.drained_at_ns as f64 / 1e9);
     for pace in tuned::PACES {
         let fed = predict(&feed_of(COST_FILES, pace, cores), &engine.costs);
         let written = fed.accepted - fed.left;
@@ -277,35 +278,34 @@ fn hour(
 fn measure(
     args: &RrdcachedArgs,
     servers: &[EngineKind],
-    files: usize,
+    counts: &[usize],
     testbed: &mut Testbed,
     folder: &Path,
     clock: &MonotonicClock,
 ) -> Result<Measured> {
     let mut found = Measured::new();
-    testbed.grow(files, |made| say(&args.experiment, &format!("{made} of {files} files")))?;
     for round in 0..args.rounds {
         for &kind in servers {
-            say(
-                &args.experiment,
-                &format!("real runs, round {}, {}", round + 1, kind.name()),
-            );
             let mut add = |what: String, value: f64| found.entry((kind.name(), what)).or_default().push(value);
-            testbed.grow(files, |_| ())?;
-            let engine = Engine::start(kind, testbed, folder, Tuning::default())?;
-            let passes = rounds::of(&engine, testbed, clock, round)?;
-            if let Some(cold) = passes.first() {
-                add(cold_name(files), cold.accept_seconds + cold.drain_seconds);
+            for &files in counts {
+                testbed.grow(files, |made| say(&args.experiment, &format!("{made} of {files} files")))?;
+                let what = format!("real runs, round {}, {files} files, {}", round + 1, kind.name());
+                say(&args.experiment, &what);
+                let engine = Engine::start(kind, testbed, folder, Tuning::default())?;
+                let passes = rounds::of(&engine, testbed, clock, round)?;
+                if let Some(cold) = passes.first() {
+                    add(cold_name(files), cold.accept_seconds + cold.drain_seconds);
+                }
+                let mut client = engine.connect()?;
+                for depth in DEPTHS {
+                    let drained = beyond::drain(&engine, &mut client, testbed, clock, depth)?;
+                    add(drain_name(files, depth), drained.drain_seconds);
+                    add(sync_name(files, depth), drained.sync_seconds);
+                }
+                drop(client);
+                engine.stop()?;
             }
-            let mut client = engine.connect()?;
-            for depth in DEPTHS {
-                let drained = beyond::drain(&engine, &mut client, testbed, clock, depth)?;
-                add(drain_name(files, depth), drained.drain_seconds);
-                add(sync_name(files, depth), drained.sync_seconds);
-            }
-            drop(client);
-            engine.stop()?;
-            testbed.shrink(COST_FILES);
+            testbed.grow(COST_FILES, |_| ())?;
             for pace in tuned::PACES {
                 if let Beyond::Feed { coalescing, .. } = tuned::feed(kind, pace, FEED_S, testbed, folder, clock)? {
                     add(feed_name(pace), coalescing);

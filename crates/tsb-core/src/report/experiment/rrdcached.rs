@@ -15,7 +15,7 @@ pub type Reproduction = super::Reproduction<RrdcachedPlan, RrdcachedDetails>;
 pub struct RrdcachedPlan {
     /// Numbers of files, in ascending order.
     pub files: Vec<usize>,
-    /// Rounds, in each of which every engine has a turn; 0 for a prediction without real runs.
+    /// Rounds, in each of which every engine has a turn; also those from which costs are taken.
     #[serde(default)]
     pub rounds: u32,
     /// The folder in which it made its files.
