@@ -1,6 +1,6 @@
 //! The newest timestamps of many series: one request, from the oldest timestamp seen before.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tsb_core::{SeriesKey, Timestamp};
 
@@ -54,7 +54,8 @@ impl VictoriaClient {
         };
         let place = self.connection.place();
         let selectors = if keys.len() < MANY {
-            keys.iter().map(|key| selector(key, place)).collect()
+            let distinct: BTreeSet<&SeriesKey> = keys.iter().collect();
+            distinct.into_iter().map(|key| selector(key, place)).collect()
         } else {
             vec![place_selector(place)]
         };
