@@ -215,7 +215,7 @@ fn instances_of_a_silent_dea_are_removed_and_of_a_changed_heartbeat_too() {
     // no heartbeat has named yet. It reports one; the other DEAs send nothing.
     let mut heartbeat = Heartbeat::of(&scene.simulator, 0).unwrap();
     assert_eq!(heartbeat.instances.len(), 3);
-    heartbeat.instances.truncate(1);
+    heartbeat.instances = heartbeat.instances[..1].into();
     scene.listener.hear_heartbeat(heartbeat.clone()).unwrap();
     scene.listener.sync().unwrap();
     assert_eq!(scene.count(ACTUAL), 19);
