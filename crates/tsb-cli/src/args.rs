@@ -326,8 +326,8 @@ pub struct EmitArgs {
     pub to: Typed,
     /// Read everything back with this program and its arguments, and check it
     ///
-    /// Such as 'python3 read.py'. It speaks the protocol of `--store exec:`, and has to read only
-    /// (docs/formats/exec.md).
+    /// Such as 'python3 read.py'. It speaks the protocol of the store `exec:`, and has to read only
+    /// (docs/formats/exec.md). Without it, nothing is read back.
     #[arg(long, value_name = "PROGRAM")]
     pub verify_with: Option<String>,
     /// The options of a run; those of a store are refused.

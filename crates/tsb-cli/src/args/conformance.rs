@@ -18,7 +18,7 @@ pub struct ConformanceArgs {
     /// Store to check, such as 'exec:PROGRAM ARGUMENTS?place=DIR'
     #[arg(long, value_name = "SPEC")]
     pub store: Typed,
-    /// Run only checks whose name contains this text, such as c10_
+    /// Run only checks whose name contains this text, such as c10_; without it, all
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Also run the checks that write a million samples
