@@ -24,6 +24,11 @@ const PAGE: &str = "docs/glossary.md";
 const HOMES: &[(&str, &str, &str)] = &[
     ("datapoint", "/wire/", "fields of protocols are called so"),
     ("datapoint", "docs/formats/", "fields of protocols are called so"),
+    ("data point", "/wire/otlp", "OTLP's own word"),
+    ("data point", "docs/formats/otlp.md", "OTLP's own word"),
+    ("timeseries", "/wire/remote_write", "a field of Prometheus' message"),
+    ("timeseries", "docs/formats/remote-write.md", "a field of Prometheus' message"),
+    ("freshness", "crates/tsb-run/src/simulate", "HM9000's own word"),
 ];
 
 /// Names that two types visible in their whole crate share: the crate, the name, and why.
@@ -32,6 +37,11 @@ const SHARED: &[(&str, &str, &str)] = &[
         "crates/tsb-core",
         "Curve",
         "of quantiles, and of a rate: each is the word of its module",
+    ),
+    (
+        "crates/tsb-core",
+        "Field",
+        "of InfluxDB's lines, and of protobuf: each is the word of its format",
     ),
     (
         "crates/tsb-core",
@@ -67,6 +77,11 @@ const SHARED: &[(&str, &str, &str)] = &[
         "crates/tsb-core",
         "Target",
         "trait of an emitter; report holds what describes one",
+    ),
+    (
+        "crates/tsb-run",
+        "Request",
+        "to a device, and for an experiment: each is the word of its module",
     ),
 ];
 

@@ -1,3 +1,5 @@
+//! The rules of slots, on samples whose rows are worked out by hand.
+
 use super::*;
 
 fn rule(archives: &[(i64, i64)], known_permille_min: u16) -> SlotArchives {
