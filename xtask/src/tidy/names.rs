@@ -27,7 +27,11 @@ const HOMES: &[(&str, &str, &str)] = &[
     ("data point", "/wire/otlp", "OTLP's own word"),
     ("data point", "docs/formats/otlp.md", "OTLP's own word"),
     ("timeseries", "/wire/remote_write", "a field of Prometheus' message"),
-    ("timeseries", "docs/formats/remote-write.md", "a field of Prometheus' message"),
+    (
+        "timeseries",
+        "docs/formats/remote-write.md",
+        "a field of Prometheus' message",
+    ),
     ("freshness", "crates/tsb-run/src/simulate", "HM9000's own word"),
 ];
 

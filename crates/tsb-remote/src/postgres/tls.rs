@@ -42,7 +42,7 @@ impl Tls {
         let provider = Arc::new(crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.map_err(|source| Error::Backend {
-            action: "prepare TLS".to_owned(),
+            action: "set up TLS".to_owned(),
             source: source.into(),
         })?;
         let config = config.with_root_certificates(roots).with_no_client_auth();

@@ -138,7 +138,10 @@ mod tests {
             ("mongo://h:1/db", "mongo://h:1/db"),
             ("mongo://me:pw@h:1/db?w=1", "mongo://***@h:1/db?w=1"),
             ("mongo://me:p@ss/w@h/db", "mongo://***@h/db"),
-            ("influx:x?token=abc&db=d&apiKey=1", "influx:x?token=***&db=d&apiKey=***"),
+            (
+                "cassandra:x?token=abc&db=d&apiKey=1",
+                "cassandra:x?token=***&db=d&apiKey=***",
+            ),
             ("&password=p&x=1", "&password=***&x=1"),
             ("cassandra://h?keyspace=k", "cassandra://h?keyspace=k"),
             ("mongo://me:p?w@h:1/db?w=1", "mongo://***@h:1/db?w=1"),
