@@ -10,12 +10,11 @@ mod show;
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use tsb_core::Timestamp;
 use tsb_core::emit::ExceptionKind;
 use tsb_core::report::{LedgerReport, Run, VerifiedStore};
-use tsb_core::time::MonotonicClock;
+use tsb_core::time::{Clock as _, MonotonicClock};
 use tsb_core::verdict::{Evidence, Status, Verdict};
 use tsb_core::workload::Workload;
 use tsb_run::spec::{Spec, Typed};
@@ -180,7 +179,8 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
 pub fn emitted(run: &Run, reader: &Spec) -> Result<VerifiedStore, Failure> {
     let store = reader.open().map_err(|error| Failure::opening(reader, &error))?;
     let delay_ms = store.capabilities().visibility_delay_ms.min(DELAY_MS_MAX);
-    std::thread::sleep(Duration::from_millis(delay_ms));
+    let clock = MonotonicClock::new();
+    clock.wait_until(clock.now() + delay_ms * 1_000_000);
     let opened = defined(&run.plan, reader.clone(), store)?;
     let mut verified = check(run, &opened)?;
     if let Err(error) = opened.store.close() {

@@ -31,6 +31,10 @@ pub(super) fn write_schemas(folder: &Path) -> Result<()> {
 }
 
 /// Writes a sample as a line, reads it back by the render API, and removes its file.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "xtask does not depend on tsb-core, whose clock it would be"
+)]
 pub(super) fn probe(line: u16, web: u16, whisper: &Path) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let mut carbon = connect(line)?;

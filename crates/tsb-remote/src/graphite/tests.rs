@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use tsb_core::{Batch, SeriesId, SeriesKey, Timestamp};
@@ -24,7 +24,7 @@ fn listen(mut serve: impl FnMut(TcpStream) + Send + 'static) -> u16 {
 
 /// A carbon that takes everything; what it got comes when a connection ends.
 fn carbon() -> (u16, Receiver<Vec<u8>>) {
-    let (tell, told) = channel();
+    let (tell, told) = sync_channel(64);
     let port = listen(move |mut connection| {
         let tell = tell.clone();
         std::thread::spawn(move || {
@@ -131,7 +131,7 @@ fn a_daemon_that_does_not_read_ends_a_write_within_its_deadline() {
     let port = listen(move |connection| held.push(connection));
     let store = opened(&[port], &options(None));
     // Longer than the buffers of both sockets.
-    let values = vec![0.125; 8];
+    let values = [0.125; 8];
     let times = [Timestamp::from_secs(60); 8];
     let ids: Vec<SeriesId> = (0..8).map(SeriesId).collect();
     let (mut batch, mut error) = (tsb_core::BatchBuf::new(), None);
@@ -151,7 +151,7 @@ fn a_daemon_that_does_not_read_ends_a_write_within_its_deadline() {
 
 #[test]
 fn a_daemon_that_has_ended_a_connection_is_connected_to_again() {
-    let (tell, connected) = channel();
+    let (tell, connected) = sync_channel(64);
     // Each connection is ended at once.
     let port = listen(move |connection| {
         let _ = tell.send(());

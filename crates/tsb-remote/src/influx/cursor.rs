@@ -99,12 +99,11 @@ impl InfluxCursor {
         let Some(answer) = &mut self.answer else {
             return Ok(false);
         };
-        match answer.next().await? {
-            Some(part) => self.take(&part)?,
-            None => {
-                self.answer = None;
-                self.finish();
-            }
+        if let Some(part) = answer.next().await? {
+            self.take(&part)?;
+        } else {
+            self.answer = None;
+            self.finish();
         }
         Ok(true)
     }
@@ -118,7 +117,9 @@ impl InfluxCursor {
             };
             let own = result.series.into_iter().filter(|rows| series.has_tags(&rows.tags));
             let chunks: Vec<Chunk> = own.map(|rows| chunk(*id, rows)).collect();
-            chunks.into_iter().for_each(|chunk| self.pass(chunk));
+            for chunk in chunks {
+                self.pass(chunk);
+            }
         }
         Ok(())
     }

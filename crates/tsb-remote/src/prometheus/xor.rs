@@ -106,20 +106,17 @@ pub(super) fn decode(chunk: &[u8], samples: &mut Vec<Sample>) -> Result<(), NoCh
     let (mut bits, mut values) = (Bits { bytes, at: 0 }, Values::default());
     let (mut at_ms, mut distance) = (0_i64, 0_i64);
     for index in 0..count {
-        let value = match index {
-            0 => {
-                at_ms = bits.varint()?;
-                values.bits = bits.bits(64)?;
-                f64::from_bits(values.bits)
-            }
-            _ => {
-                distance = match index {
-                    1 => bits.uvarint()? as i64,
-                    _ => distance.wrapping_add(bits.change()?),
-                };
-                at_ms = at_ms.wrapping_add(distance);
-                values.next(&mut bits)?
-            }
+        let value = if index == 0 {
+            at_ms = bits.varint()?;
+            values.bits = bits.bits(64)?;
+            f64::from_bits(values.bits)
+        } else {
+            distance = match index {
+                1 => bits.uvarint()? as i64,
+                _ => distance.wrapping_add(bits.change()?),
+            };
+            at_ms = at_ms.wrapping_add(distance);
+            values.next(&mut bits)?
         };
         samples.push(Sample { value, at_ms });
     }
@@ -238,7 +235,7 @@ mod tests {
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut found = Vec::new();
             let outcome = decode(&bytes, &mut found);
-            prop_assert!(outcome.is_err() || found.len() <= usize::from(u16::MAX));
+            prop_assert!(outcome.is_err() || u16::try_from(found.len()).is_ok());
         }
     }
 

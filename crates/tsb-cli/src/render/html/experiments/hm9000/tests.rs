@@ -6,6 +6,7 @@ use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 
 use super::*;
 
+#[expect(clippy::too_many_lines, reason = "one document, written out")]
 fn result() -> Reproduction {
     let mut as_it_was = Vec::new();
     for (apps, missing_max) in [(1_000, 0), (20_000, 345)] {
