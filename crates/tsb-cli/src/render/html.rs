@@ -4,6 +4,7 @@
 //! from the same JSON. Every figure carries its exact number and its JSON pointer. The page
 //! fetches nothing: its own content security policy forbids it.
 
+mod axis;
 mod breakdown;
 mod capacity;
 mod data;
@@ -15,7 +16,6 @@ mod markup;
 mod phases;
 mod plots;
 mod queries;
-mod rrdcached;
 mod side_by_side;
 mod sides;
 mod size;
@@ -28,8 +28,8 @@ use tsb_core::report::{Report, Run};
 use super::names::{moment, names, path};
 pub use capacity::capacity_page;
 pub use experiments::hm9000::page as hm9000_page;
+pub use experiments::rrdcached::page as rrdcached_page;
 use markup::Markup;
-pub use rrdcached::rrdcached_page;
 pub use sides::page as sides_page;
 use tsb_run::foreign;
 

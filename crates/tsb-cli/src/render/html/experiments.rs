@@ -2,3 +2,4 @@
 
 mod chart;
 pub(super) mod hm9000;
+pub(super) mod rrdcached;

@@ -65,6 +65,36 @@ impl Markup {
         self.raw("</section>\n");
     }
 
+    /// Writes a list of texts.
+    pub(super) fn list(&mut self, items: &[String]) {
+        self.raw("<ul>\n");
+        for item in items {
+            self.element("<li>", item, "</li>\n");
+        }
+        self.raw("</ul>\n");
+    }
+
+    /// Writes a table of texts, which scrolls where it is too wide.
+    pub(super) fn table(&mut self, name: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+        self.element(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of ",
+            name,
+            "\"><table><thead><tr>",
+        );
+        for column in head {
+            self.element("<th scope=\"col\">", column, "</th>");
+        }
+        self.raw("</tr></thead><tbody>\n");
+        for cells in rows {
+            self.raw("<tr>");
+            for cell in cells {
+                self.element("<td>", &cell, "</td>");
+            }
+            self.raw("</tr>\n");
+        }
+        self.raw("</tbody></table></div>\n");
+    }
+
     /// Writes the heading of a run, if the page shows several.
     pub(super) fn run_heading(&mut self, shown: &PageRun<'_>) {
         if shown.is_one_of_several {

@@ -6,18 +6,11 @@ use tsb_core::report::capacity::{CapacityReport, ProbeReport};
 use tsb_run::units;
 
 use crate::render::capacity::result;
+use crate::render::html::axis::{Axis, BOTTOM, LEFT, RIGHT, TOP, WIDTH, ends};
 use crate::render::html::markup::Markup;
 
-/// Size of a drawing, in its own units.
-const WIDTH: f64 = 960.0;
+/// Height of a drawing, in its own units.
 const HEIGHT: f64 = 300.0;
-/// Room for the labels of the axes.
-const LEFT: f64 = 84.0;
-const RIGHT: f64 = 40.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 30.0;
-/// Labels per axis.
-const LABELS: usize = 5;
 /// A curve shows the loads from the capacity divided by this to the capacity times this.
 const AROUND: f64 = 2.1;
 /// Half the size of a mark.
@@ -34,53 +27,13 @@ pub(super) struct Curve {
     pub(super) show: fn(f64) -> String,
 }
 
-/// From values to places along an axis.
-struct Axis {
-    low: f64,
-    high: f64,
-    is_log: bool,
-    from: f64,
-    to: f64,
-}
-
-impl Axis {
-    /// An axis on which all values have room.
-    fn of(values: impl Iterator<Item = f64>, is_log: bool, (from, to): (f64, f64)) -> Self {
-        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        let (low, high) = if is_log {
-            (low.max(1.0) / 1.1, high.max(2.0) * 1.1)
-        } else {
-            (0.0, high.max(1.0) * 1.05)
-        };
-        Self {
-            low,
-            high,
-            is_log,
-            from,
-            to,
-        }
-    }
-
-    fn scaled(&self, value: f64) -> f64 {
-        if self.is_log { value.max(1.0).ln() } else { value }
-    }
-
-    fn place(&self, value: f64) -> f64 {
-        let (low, high) = (self.scaled(self.low), self.scaled(self.high));
-        let part = (self.scaled(value) - low) / (high - low).max(f64::MIN_POSITIVE);
-        self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
-    }
-
-    /// Values at equal distances along the axis.
-    fn labels(&self) -> Vec<f64> {
-        let (low, high) = (self.scaled(self.low), self.scaled(self.high));
-        let at = |index: usize| low + (high - low) * index as f64 / (LABELS - 1) as f64;
-        let values = (0..LABELS).map(at);
-        values
-            .map(|value| if self.is_log { value.exp() } else { value })
-            .collect()
+/// An axis on which all values have room.
+fn axis(values: impl Iterator<Item = f64>, is_log: bool, places: (f64, f64)) -> Axis {
+    let (low, high) = ends(values);
+    if is_log {
+        Axis::logarithmic((low.max(1.0) / 1.1, high.max(2.0) * 1.1), 1.0, places)
+    } else {
+        Axis::linear(high.max(1.0) * 1.05, places)
     }
 }
 
@@ -102,8 +55,8 @@ impl Curve {
         if points.is_empty() {
             return;
         }
-        let x = Axis::of(points.iter().map(|point| point.1), true, (LEFT, WIDTH - RIGHT));
-        let y = Axis::of(points.iter().map(|point| point.2), self.is_log, (HEIGHT - BOTTOM, TOP));
+        let x = axis(points.iter().map(|point| point.1), true, (LEFT, WIDTH - RIGHT));
+        let y = axis(points.iter().map(|point| point.2), self.is_log, (HEIGHT - BOTTOM, TOP));
         page.element(
             "<figure class=\"plot\">\n<figcaption><strong>",
             self.caption,
@@ -131,16 +84,7 @@ impl Curve {
     }
 
     fn axes(&self, x: &Axis, y: &Axis, page: &mut Markup) {
-        for value in y.labels() {
-            let at = y.place(value);
-            page.raw(&format!(
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">",
-                WIDTH - RIGHT,
-                LEFT - 8.0,
-                at + 4.0
-            ));
-            page.element("", &(self.show)(value), "</text>\n");
-        }
+        y.grid(self.show, page);
         for value in x.labels() {
             page.raw(&format!(
                 "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">",

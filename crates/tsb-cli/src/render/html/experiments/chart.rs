@@ -1,18 +1,11 @@
 //! A chart of several series of marks over a logarithmic axis, as SVG without a script.
 
+use crate::render::html::axis::{Axis, BOTTOM, LEFT, RIGHT, TOP, WIDTH, ends};
 use crate::render::html::markup::Markup;
 use tsb_run::units;
 
-/// Size of a drawing, in its own units.
-const WIDTH: f64 = 960.0;
+/// Height of a drawing, in its own units.
 const HEIGHT: f64 = 320.0;
-/// Room for the labels of the axes.
-const LEFT: f64 = 84.0;
-const RIGHT: f64 = 40.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 30.0;
-/// Labels of the vertical axis.
-const LABELS: usize = 5;
 const MARK: f64 = 4.0;
 
 /// A mark: where it is, whether it is good, and what it says.
@@ -44,50 +37,16 @@ pub(super) struct Chart<'a> {
     pub(super) show: fn(f64) -> String,
 }
 
-/// From a value to its place between two ends.
-#[derive(Clone, Copy)]
-struct Axis {
-    low: f64,
-    high: f64,
-    is_log: bool,
-    from: f64,
-    to: f64,
-}
-
-impl Axis {
-    fn of(values: impl Iterator<Item = f64>, is_log: bool, (from, to): (f64, f64)) -> Self {
-        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        let high = high.max(1.0) * 1.1;
-        let low = if is_log {
-            low.max(1e-3).min(high / 2.0) / 1.1
-        } else {
-            0.0
-        };
-        Self {
-            low,
-            high,
-            is_log,
-            from,
-            to,
-        }
-    }
-
-    fn scaled(&self, value: f64) -> f64 {
-        if self.is_log { value.max(1e-3).ln() } else { value }
-    }
-
-    fn place(&self, value: f64) -> f64 {
-        let (low, high) = (self.scaled(self.low), self.scaled(self.high));
-        let part = (self.scaled(value) - low) / (high - low).max(f64::MIN_POSITIVE);
-        self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
-    }
-
-    fn label(&self, index: usize) -> f64 {
-        let (low, high) = (self.scaled(self.low), self.scaled(self.high));
-        let at = low + (high - low) * index as f64 / (LABELS - 1) as f64;
-        if self.is_log { at.exp() } else { at }
+/// An axis on which all values have room.
+fn axis(values: impl Iterator<Item = f64>, is_log: bool, places: (f64, f64)) -> Axis {
+    /// What smaller values are drawn as.
+    const FLOOR: f64 = 1e-3;
+    let (low, high) = ends(values);
+    let high = high.max(1.0) * 1.1;
+    if is_log {
+        Axis::logarithmic((low.max(FLOOR).min(high / 2.0) / 1.1, high), FLOOR, places)
+    } else {
+        Axis::linear(high, places)
     }
 }
 
@@ -98,9 +57,9 @@ impl Chart<'_> {
         if marks().next().is_none() {
             return;
         }
-        let x = Axis::of(marks().map(|mark| mark.x), true, (LEFT, WIDTH - RIGHT));
+        let x = axis(marks().map(|mark| mark.x), true, (LEFT, WIDTH - RIGHT));
         let reach = marks().flat_map(|mark| [mark.y, mark.interval.map_or(mark.y, |(_, high)| high)]);
-        let y = Axis::of(reach, self.is_log, (HEIGHT - BOTTOM, TOP));
+        let y = axis(reach, self.is_log, (HEIGHT - BOTTOM, TOP));
         page.element(
             "<figure class=\"plot\">\n<figcaption><strong>",
             self.caption,
@@ -124,16 +83,7 @@ impl Chart<'_> {
     }
 
     fn axes(&self, x: Axis, y: Axis, page: &mut Markup) {
-        for value in (0..LABELS).map(|index| y.label(index)) {
-            let at = y.place(value);
-            page.raw(&format!(
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">",
-                WIDTH - RIGHT,
-                LEFT - 8.0,
-                at + 4.0
-            ));
-            page.element("", &(self.show)(value), "</text>\n");
-        }
+        y.grid(self.show, page);
         let mut sizes: Vec<f64> = self
             .lines
             .iter()

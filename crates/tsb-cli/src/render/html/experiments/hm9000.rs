@@ -30,7 +30,7 @@ pub fn page(result: &Reproduction) -> String {
     corrected(result, &mut page);
     published(&experiment.rows, &mut page);
     page.section("mistakes", "What the original got wrong", "");
-    list(&experiment.mistakes, &mut page);
+    page.list(&experiment.mistakes);
     page.end_section();
     let written = &result.written;
     let machine = written.machine.cpu.as_deref().unwrap_or("an unknown processor");
@@ -85,16 +85,8 @@ fn story(result: &Reproduction, page: &mut Markup) {
     if details.interrupted {
         found.push("Interrupted: not everything was measured.".to_owned());
     }
-    list(&found, page);
+    page.list(&found);
     page.end_section();
-}
-
-fn list(items: &[String], page: &mut Markup) {
-    page.raw("<ul>\n");
-    for item in items {
-        page.element("<li>", item, "</li>\n");
-    }
-    page.raw("</ul>\n");
 }
 
 fn as_it_was(details: &Hm9000Details, page: &mut Markup) {
@@ -149,7 +141,7 @@ fn as_it_was(details: &Hm9000Details, page: &mut Markup) {
         "slow syncs",
         "failed syncs",
     ];
-    table("the timer", &columns, rows, page);
+    page.table("the timer", &columns, rows);
     if let Some(run) = details.as_it_was.iter().find(|run| !run.is_virtual) {
         page.raw("<details><summary>What the original prints</summary>\n<pre tabindex=\"0\">");
         page.text(&run.lines.join("\n"));
@@ -259,7 +251,7 @@ fn corrected(result: &Reproduction, page: &mut Markup) {
         "late keys",
         "result",
     ];
-    table("all rounds", &columns, rows, page);
+    page.table("all rounds", &columns, rows);
     page.end_section();
 }
 
@@ -310,33 +302,12 @@ fn published(rows: &[Row], page: &mut Markup) {
             row.why.clone(),
         ]
     });
-    table(
+    page.table(
         "published figures",
         &["what", "published", "measured", "unit", "ratio", "why"],
         rows,
-        page,
     );
     page.end_section();
-}
-
-fn table(name: &str, columns: &[&str], rows: impl Iterator<Item = Vec<String>>, page: &mut Markup) {
-    page.element(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of ",
-        name,
-        "\"><table><thead><tr>",
-    );
-    for column in columns {
-        page.element("<th scope=\"col\">", column, "</th>");
-    }
-    page.raw("</tr></thead><tbody>\n");
-    for cells in rows {
-        page.raw("<tr>");
-        for cell in cells {
-            page.element("<td>", &cell, "</td>");
-        }
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody></table></div>\n");
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use tsb_core::report::experiment::rrdcached::{Reproduction, Simulated, passes};
 use tsb_core::report::experiment::{Figure, Row};
 
-use super::markup::Markup;
-use super::{STYLE, begin};
+use crate::render::html::markup::Markup;
+use crate::render::html::{STYLE, begin};
 
 const TITLE: &str = "What does rrdcached buy?";
 /// The links to the sections.
@@ -17,7 +17,7 @@ const STORY: [&str; 4] = [
 ];
 
 /// The whole page.
-pub fn rrdcached_page(result: &Reproduction) -> String {
+pub fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
     let mut page = Markup::new();
     begin(TITLE, &[STYLE], "report", &mut page);
@@ -42,11 +42,7 @@ pub fn rrdcached_page(result: &Reproduction) -> String {
         predictions(simulated, &mut page);
     }
     page.section("mistakes", "What the original got wrong, or left unmeasured", "");
-    page.raw("<ul>\n");
-    for mistake in &experiment.mistakes {
-        page.element("<li>", mistake, "</li>\n");
-    }
-    page.raw("</ul>\n");
+    page.list(&experiment.mistakes);
     page.end_section();
     let written = &result.written;
     let machine = written.machine.cpu.as_deref().unwrap_or("an unknown processor");
@@ -89,7 +85,7 @@ fn pass_table(result: &Reproduction, page: &mut Markup) {
         ]
         .concat()
     });
-    table("passes", &head, rows, page);
+    page.table("passes", &head, rows);
     page.end_section();
 }
 
@@ -119,7 +115,7 @@ fn published(rows: &[Row], page: &mut Markup) {
             row.why.clone(),
         ]
     });
-    table("published figures", &head, rows, page);
+    page.table("published figures", &head, rows);
     page.end_section();
 }
 
@@ -128,8 +124,7 @@ fn predictions(simulated: &Simulated, page: &mut Markup) {
         "Drains in simulated time, over a model of the disk and the costs of writes on {} files. The error is that of the prediction, where real runs were made.",
         simulated.cost_files
     );
-    page.section("simulated", "Simulated", "");
-    page.element("<p class=\"about\">", &about, "</p>\n");
+    page.section("simulated", "Simulated", &about);
     let head = ["way", "what", "predicted", "measured", "interval", "error"];
     let rows = simulated.points.iter().map(|point| {
         let with_unit = |figure: f64| format!("{figure:.3} {}", point.unit);
@@ -145,7 +140,7 @@ fn predictions(simulated: &Simulated, page: &mut Markup) {
                 .map_or_else(dash, |error| format!("{:+.1} %", error * 100.0)),
         ]
     });
-    table("predictions", &head, rows, page);
+    page.table("predictions", &head, rows);
     page.raw("<h3>Hours of updates, every file once per minute</h3>\n");
     let head = [
         "way",
@@ -171,28 +166,8 @@ fn predictions(simulated: &Simulated, page: &mut Markup) {
             format!("{:.2} s", hour.sync_seconds),
         ]
     });
-    table("hours", &head, rows, page);
+    page.table("hours", &head, rows);
     page.end_section();
-}
-
-fn table(name: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>, page: &mut Markup) {
-    page.element(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of ",
-        name,
-        "\"><table><thead><tr>",
-    );
-    for column in head {
-        page.element("<th scope=\"col\">", column, "</th>");
-    }
-    page.raw("</tr></thead><tbody>\n");
-    for row in rows {
-        page.raw("<tr>");
-        for cell in row {
-            page.element("<td>", &cell, "</td>");
-        }
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody></table></div>\n");
 }
 
 fn dash() -> String {
