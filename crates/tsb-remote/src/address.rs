@@ -6,6 +6,14 @@ use std::fmt;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::secret::Credentials;
 
+/// `HOST:PORT` of a host that may name a port.
+pub fn host_with_port(host: &str, default_port: u16) -> String {
+    match host.rsplit_once(':') {
+        Some(_) => host.to_owned(),
+        None => format!("{host}:{default_port}"),
+    }
+}
+
 /// An address. It is printed without its credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {

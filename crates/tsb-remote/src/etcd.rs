@@ -35,6 +35,9 @@ use tsb_core::SeriesKey;
 use crate::{Address, Bridge};
 use tsb_stores::error::Result;
 
+/// The port of a member that names none.
+pub const DEFAULT_PORT: u16 = 2379;
+
 /// Connects, and returns the client behind a blocking [`Bridge`].
 ///
 /// # Errors

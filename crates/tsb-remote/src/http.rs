@@ -28,6 +28,7 @@ pub use authorization::Authorization;
 pub use lines::LineReader;
 pub use request::{Request, encoded};
 
+use crate::no_answer::NoAnswer;
 use tsb_stores::error::{Error, Result};
 
 /// Maximum size of an answer that is collected, in bytes.
@@ -36,15 +37,6 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 /// Pause before a read is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// Why there is no answer.
-#[derive(Debug)]
-enum NoAnswer {
-    /// No connection: nothing was sent.
-    Unsent(String),
-    /// It may have been sent.
-    Lost(String),
-}
 
 /// One server.
 pub struct HttpServer {
@@ -138,15 +130,14 @@ impl HttpServer {
         loop {
             let left = Duration::from_nanos(deadline.saturating_sub(self.clock.now()));
             let attempt = async { finish(self.once(action, request).await?).await };
-            let late = || NoAnswer::Lost(format!("no answer within {:?}", self.timeout));
             let outcome = tokio::time::timeout(left, attempt).await;
-            let failure = match outcome.unwrap_or_else(|_| Err(late())) {
+            let failure = match outcome.unwrap_or_else(|_| Err(NoAnswer::late(self.timeout))) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
             let is_over = self.clock.now() + PAUSE.as_nanos() as u64 >= deadline;
             if request.changes || is_over || matches!(failure, NoAnswer::Unsent(_)) {
-                return Err(self.silence(action, request.changes, failure));
+                return Err(failure.error(self.full_action(action), request.changes));
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -167,33 +158,9 @@ impl HttpServer {
         let whole = head
             .body(Full::new(request.body.clone()))
             .map_err(|error| unsent(&error))?;
-        let reply = self.client.request(whole).await.map_err(|error| {
-            let text = tsb_stores::error::chain(&error);
-            if error.is_connect() {
-                NoAnswer::Unsent(text)
-            } else {
-                NoAnswer::Lost(text)
-            }
-        })?;
+        let reply = self.client.request(whole).await;
+        let reply = reply.map_err(|error| NoAnswer::of(&error))?;
         Ok(BodyChunks::new(reply, self.timeout, self.full_action(action)))
-    }
-
-    fn silence(&self, action: &str, changes: bool, failure: NoAnswer) -> Error {
-        let action = self.full_action(action);
-        match failure {
-            NoAnswer::Unsent(why) => Error::Unreachable {
-                action,
-                source: why.into(),
-            },
-            NoAnswer::Lost(why) if changes => Error::Unknown {
-                action,
-                source: why.into(),
-            },
-            NoAnswer::Lost(why) => Error::Unanswered {
-                action,
-                source: why.into(),
-            },
-        }
     }
 
     /// An answer that says that nothing was done, as an error: its status, the beginning of its

@@ -9,7 +9,7 @@
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
 //! server; `exec` starts a program that a user named. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "exec"))]
 mod acks;
 mod address;
 mod bridge;
@@ -27,16 +27,18 @@ pub mod influx;
 mod keyed;
 #[cfg(feature = "mongo")]
 pub mod mongo;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "etcd", feature = "http"))]
+mod no_answer;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
+#[cfg(any(feature = "mongo", feature = "etcd", feature = "postgres", feature = "influx"))]
 mod series_registry;
 #[cfg(feature = "victoriametrics")]
 pub mod victoriametrics;
 
-pub use address::Address;
+pub use address::{Address, host_with_port};
 pub use bridge::Bridge;
 pub use client::{Chunk, Client, QueryCursor};
 pub use keyed::{KeyPage, KeyedClient};

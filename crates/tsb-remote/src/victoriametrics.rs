@@ -35,6 +35,9 @@ use tsb_core::SeriesKey;
 use crate::{Address, Bridge};
 use tsb_stores::error::Result;
 
+/// The port of a server that names none.
+pub const DEFAULT_PORT: u16 = 8428;
+
 /// Connects, and returns the client behind a blocking [`Bridge`].
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use tsb_core::{Batch, Ids, SeriesId, SeriesKey};
 
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
+use crate::store::Scope;
 
 /// Not bound to a number.
 const NONE: u32 = u32::MAX;
@@ -81,6 +82,14 @@ impl Keys {
     /// The numbers of ids, all of which must be defined.
     pub fn numbers(&self, ids: &[SeriesId]) -> Result<Vec<u32>> {
         ids.iter().map(|id| self.number(*id)).collect()
+    }
+
+    /// Checks that all series of a flush are defined.
+    pub fn check_scope(&self, scope: Scope<'_>) -> Result<()> {
+        match scope {
+            Scope::Series(series) => self.numbers(series).map(drop),
+            Scope::All => Ok(()),
+        }
     }
 
     /// The batch with numbers in place of ids; numbers that are not neighbours are stored in

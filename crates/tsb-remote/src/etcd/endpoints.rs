@@ -2,8 +2,9 @@
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
+use super::DEFAULT_PORT;
 use super::options::EtcdOptions;
-use crate::Address;
+use crate::{Address, host_with_port};
 use tsb_stores::error::{Error, Result};
 
 /// One endpoint per host; an address has at least one.
@@ -15,8 +16,8 @@ pub(super) fn endpoints(address: &Address, options: &EtcdOptions) -> Result<Vec<
         what: format!("{host} is not a host: {error}"),
     };
     let endpoint = |host: &&str| -> Result<Endpoint> {
-        let port = if host.rsplit_once(':').is_some() { "" } else { ":2379" };
-        let endpoint = Endpoint::from_shared(format!("{scheme}://{host}{port}")).map_err(|error| wrong(host, error))?;
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{}", host_with_port(host, DEFAULT_PORT)));
+        let endpoint = endpoint.map_err(|error| wrong(host, error))?;
         // Each member gets an equal share of the deadline.
         let endpoint = endpoint.connect_timeout(options.timeout / hosts.len() as u32);
         if !options.tls {

@@ -300,9 +300,7 @@ impl Client for GraphiteClient {
     /// Nothing to do: the operating system has everything that was written.
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
-        if let Scope::Series(series) = scope {
-            read(&self.keys).numbers(series)?;
-        }
+        read(&self.keys).check_scope(scope)?;
         if level > Durability::Unconfirmed {
             return Err(self.unsupported("flush"));
         }

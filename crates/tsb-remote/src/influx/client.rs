@@ -118,9 +118,7 @@ impl Client for InfluxClient {
     /// Nothing to do: every ack has the highest level already.
     async fn flush(&self, scope: Scope<'_>, _level: Durability) -> Result<()> {
         self.acks.check_open()?;
-        if let Scope::Series(series) = scope {
-            self.registry.check(series)?;
-        }
+        self.registry.keys().check_scope(scope)?;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
+use super::DEFAULT_PORT;
 use super::names::identifier;
 use super::options::InfluxOptions;
 use super::reply::{Fate, Reply, StatementResult, fate};
@@ -10,8 +11,6 @@ use crate::http::{Authorization, BodyChunks, HttpServer, Request, encoded};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::Reason;
 
-/// The port of InfluxDB.
-const PORT: u16 = 8086;
 /// Rows of a chunk.
 const CHUNK_ROWS: usize = 10_000;
 
@@ -33,7 +32,13 @@ impl InfluxConnection {
         let authorization = address.credentials().map(Authorization::basic).transpose()?;
         let database = address.place().to_owned();
         Ok(Self {
-            server: HttpServer::new("InfluxDB", address.hosts(), PORT, authorization, options.timeout)?,
+            server: HttpServer::new(
+                "InfluxDB",
+                address.hosts(),
+                DEFAULT_PORT,
+                authorization,
+                options.timeout,
+            )?,
             write_path: format!("/write?db={}&precision=ns", encoded(&database)),
             database,
         })

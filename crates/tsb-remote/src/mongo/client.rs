@@ -312,9 +312,7 @@ impl Client for MongoClient {
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
-        if let Scope::Series(series) = scope {
-            self.registry.check(series)?;
-        }
+        self.registry.keys().check_scope(scope)?;
         if level > self.options.write_concern.durability() {
             let written = self.acks.accepted();
             self.barrier().await?;

@@ -281,9 +281,7 @@ impl Client for PostgresClient {
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
-        if let Scope::Series(series) = scope {
-            self.registry.check(series)?;
-        }
+        self.registry.keys().check_scope(scope)?;
         if level > self.settings.reaches() {
             return Err(Error::Unsupported {
                 store: self.to_string(),

@@ -237,9 +237,7 @@ impl Client for PrometheusClient {
     /// Nothing to do: every ack has the highest level already.
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
-        if let Scope::Series(series) = scope {
-            read(&self.keys).numbers(series)?;
-        }
+        read(&self.keys).check_scope(scope)?;
         if level == Durability::Synced {
             return Err(Error::Unsupported {
                 store: self.to_string(),

@@ -15,9 +15,8 @@ use super::options::VictoriaOptions;
 use super::times::{KeptTimes, MS_NS};
 use crate::Client;
 use crate::acks::Acks;
-use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::{Error, Result};
-use tsb_stores::parts::{read, write};
+use tsb_stores::parts::{Keys, read, write};
 use tsb_stores::store::{Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats};
 
 mod newest;
@@ -48,7 +47,7 @@ pub struct VictoriaClient {
     connection: Arc<VictoriaConnection>,
     options: VictoriaOptions,
     retention_ms: Option<i64>,
-    registry: SeriesRegistry,
+    keys: RwLock<Keys>,
     known: RwLock<Known>,
     /// The newest timestamp seen of each series number: searches start there.
     seen: RwLock<Vec<Timestamp>>,
@@ -109,17 +108,12 @@ impl Client for VictoriaClient {
         for (_, key) in series {
             start_of(key, place)?;
         }
-        self.registry.define(series, |new| {
-            let mut known = write(&self.known);
-            for (_, key) in new {
-                // All of them can be carried: they were tried before.
-                known.starts.push(start_of(key, place).unwrap_or_default());
-                known.keys.push(key.clone());
-            }
-        })?;
-        // A series is stored with its first sample, and needs no number there.
-        if let Some(unsaved) = self.registry.unsaved().await {
-            unsaved.saved();
+        let mut keys = write(&self.keys);
+        let mut known = write(&self.known);
+        for key in keys.define(series)? {
+            // It can be carried: it was tried before.
+            known.starts.push(start_of(&key, place).unwrap_or_default());
+            known.keys.push(key);
         }
         Ok(())
     }
@@ -127,7 +121,7 @@ impl Client for VictoriaClient {
     async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         self.acks.check_open()?;
         let mut numbers = Vec::new();
-        let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
+        let numbered = read(&self.keys).numbered(batch, &mut numbers)?;
         let rejected = self.write_batch(&numbered).await?;
         Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Volatile))
     }
@@ -142,9 +136,7 @@ impl Client for VictoriaClient {
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
-        if let Scope::Series(series) = scope {
-            self.registry.check(series)?;
-        }
+        read(&self.keys).check_scope(scope)?;
         if level > Durability::Volatile {
             let accepted = self.acks.accepted();
             self.snapshot().await?;
@@ -161,7 +153,7 @@ impl Client for VictoriaClient {
                 what: "resampling",
             });
         }
-        let numbers = self.registry.keys().numbers(query.series)?;
+        let numbers = read(&self.keys).numbers(query.series)?;
         let series: VecDeque<_> = query.series.iter().copied().zip(self.keys_of(&numbers)).collect();
         let range = self.kept().parameters(query.range);
         Ok(VictoriaCursor::new(&self.connection, range, series))
@@ -169,13 +161,13 @@ impl Client for VictoriaClient {
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        let numbers = self.registry.keys().numbers(series)?;
+        let numbers = read(&self.keys).numbers(series)?;
         self.newest_of(&numbers, into).await
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.acks.check_open()?;
-        self.registry.check(series)?;
+        read(&self.keys).numbers(series)?;
         into.fill(None);
         Ok(())
     }
@@ -183,7 +175,7 @@ impl Client for VictoriaClient {
     async fn stats(&self) -> Stats {
         let accepted = self.acks.accepted();
         let samples = self.initial_samples + accepted;
-        let series = self.registry.keys().defined() as u64;
+        let series = read(&self.keys).defined() as u64;
         let mut stats = Stats::new(series, samples, accepted);
         // Of the whole server: it does not count the bytes of a label.
         if let Ok(state) = self.connection.state().await {

@@ -1,5 +1,6 @@
 //! Requests to one server, for one place.
 
+use super::DEFAULT_PORT;
 use super::names::place_selector;
 use super::options::VictoriaOptions;
 use super::times::retention_ms;
@@ -7,8 +8,6 @@ use crate::Address;
 use crate::http::{Answer, Authorization, BodyChunks, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 
-/// The port of VictoriaMetrics.
-const PORT: u16 = 8428;
 /// Rows of a line of an export.
 const LINE_ROWS: &str = "10000";
 
@@ -36,7 +35,13 @@ impl VictoriaConnection {
         }
         let authorization = address.credentials().map(Authorization::basic).transpose()?;
         Ok(Self {
-            server: HttpServer::new("VictoriaMetrics", address.hosts(), PORT, authorization, options.timeout)?,
+            server: HttpServer::new(
+                "VictoriaMetrics",
+                address.hosts(),
+                DEFAULT_PORT,
+                authorization,
+                options.timeout,
+            )?,
             place: address.place().to_owned(),
         })
     }

@@ -114,7 +114,10 @@ type WrapFn = fn(Box<dyn Store>, &Values<'_>, &Arc<dyn Clock>) -> Result<Box<dyn
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Make {
     Store(OpenFn),
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only features bring clients"))]
+    #[cfg_attr(
+        not(any(feature = "client", feature = "exec")),
+        expect(dead_code, reason = "only features bring clients")
+    )]
     Client(OpenClientFn),
     Wrapper(WrapFn),
 }

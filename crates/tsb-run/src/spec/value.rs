@@ -1,7 +1,7 @@
 //! Option values: durations, sizes and counts, with their forms and ranges.
 
 use std::borrow::Cow;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "exec"))]
 use std::time::Duration;
 
 use super::StoreInfo;
@@ -194,7 +194,7 @@ impl<'a> Values<'a> {
     }
 
     /// A length of time; `default` if the option has neither a value nor a default.
-    #[cfg(feature = "client")]
+    #[cfg(any(feature = "client", feature = "exec"))]
     pub(crate) fn duration_or(&self, name: &str, default: Duration) -> Result<Duration> {
         let nanos = self.duration_ns(name)?;
         Ok(nanos.map_or(default, |nanos| Duration::from_nanos(nanos as u64)))

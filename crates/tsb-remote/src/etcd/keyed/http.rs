@@ -15,7 +15,9 @@ use prost::bytes::Bytes;
 use tsb_core::time::{Clock, MonotonicClock};
 
 use super::super::options::EtcdOptions;
-use crate::Address;
+use crate::etcd::DEFAULT_PORT;
+use crate::no_answer::NoAnswer;
+use crate::{Address, host_with_port};
 use tsb_stores::error::{Error, Result};
 
 /// Pause before another member is asked.
@@ -24,15 +26,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 const ANSWER_BYTES_MAX: usize = 1 << 30;
 /// What go-etcd sent with every form.
 const FORM: &str = "application/x-www-form-urlencoded; param=value";
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) enum NoAnswer {
-    /// No member accepts connections: nothing was sent.
-    Unsent(String),
-    /// It may have been sent.
-    Lost(String),
-}
 
 /// A request, which can be repeated.
 #[derive(Clone, Debug)]
@@ -89,16 +82,16 @@ impl Members {
                 what: format!("the client of version 2 knows no {what}; use version 3"),
             });
         }
-        let with_port = |host: &str| match host.rsplit_once(':') {
-            Some(_) => host.to_owned(),
-            None => format!("{host}:2379"),
-        };
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         // go-etcd waited a second for a connection.
         connector.set_connect_timeout(Some(Duration::from_secs(1)));
         Ok(Self {
-            hosts: address.hosts().split(',').map(with_port).collect(),
+            hosts: address
+                .hosts()
+                .split(',')
+                .map(|host| host_with_port(host, DEFAULT_PORT))
+                .collect(),
             current: AtomicUsize::new(0),
             client: Client::builder(TokioExecutor::new()).build(connector),
             timeout: options.timeout,
@@ -120,9 +113,8 @@ impl Members {
         loop {
             let member = self.current.load(Ordering::Relaxed);
             let left = Duration::from_nanos(deadline.saturating_sub(self.clock.now()));
-            let late = || NoAnswer::Lost(format!("no answer within {:?}", self.timeout));
             let outcome = tokio::time::timeout(left, self.at(member, ask)).await;
-            let failure = match outcome.unwrap_or_else(|_| Err(late())) {
+            let failure = match outcome.unwrap_or_else(|_| Err(NoAnswer::late(self.timeout))) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -166,14 +158,8 @@ impl Members {
         }
         let request = request.body(Full::new(Bytes::from(ask.form.clone())));
         let request = request.map_err(|error| NoAnswer::Unsent(error.to_string()))?;
-        let reply = self.client.request(request).await.map_err(|error| {
-            let text = tsb_stores::error::chain(&error);
-            if error.is_connect() {
-                NoAnswer::Unsent(text)
-            } else {
-                NoAnswer::Lost(text)
-            }
-        })?;
+        let reply = self.client.request(request).await;
+        let reply = reply.map_err(|error| NoAnswer::of(&error))?;
         let status = reply.status();
         let location = reply
             .headers()

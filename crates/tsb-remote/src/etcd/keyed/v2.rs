@@ -10,10 +10,11 @@ use tsb_core::time::SECOND_NS;
 
 use super::super::options::EtcdOptions;
 use super::batch::{distinct, to_send, whole_seconds};
-use super::http::{Answer, Ask, Members, NoAnswer, form_encoded};
+use super::http::{Answer, Ask, Members, form_encoded};
 use super::prefix::Prefix;
 use super::reply::{Failure, KEY_NOT_FOUND, NOT_A_DIRECTORY, NOT_A_FILE, Node};
 use crate::acks::Acks;
+use crate::no_answer::NoAnswer;
 use crate::{Address, KeyPage, KeyedClient};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::keyed::{Key, KeyedCapabilities, Put, PutAck};
@@ -87,20 +88,7 @@ impl EtcdKeyedV2 {
 
     fn error(&self, action: &str, changes: bool, failure: NoAnswer) -> Error {
         let action = format!("{action} (etcd at {})", self.members.name());
-        match failure {
-            NoAnswer::Unsent(why) => Error::Unreachable {
-                action,
-                source: why.into(),
-            },
-            NoAnswer::Lost(why) if changes => Error::Unknown {
-                action,
-                source: why.into(),
-            },
-            NoAnswer::Lost(why) => Error::Unanswered {
-                action,
-                source: why.into(),
-            },
-        }
+        failure.error(action, changes)
     }
 
     /// The error for an answer that is not what the interface says.

@@ -17,8 +17,8 @@ use super::{Known, VictoriaClient, start_of};
 use crate::Address;
 use crate::acks::Acks;
 use crate::http::{LineReader, Request};
-use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
+use tsb_stores::parts::Keys;
 use tsb_stores::store::TimeRange;
 
 impl VictoriaClient {
@@ -48,7 +48,7 @@ impl VictoriaClient {
             connection: Arc::new(connection),
             options: options.clone(),
             retention_ms: state.retention_ms,
-            registry: SeriesRegistry::new(keys.clone(), options.max_series),
+            keys: RwLock::new(Keys::new(keys.clone(), options.max_series)),
             known: RwLock::new(Known { keys, starts }),
             seen: RwLock::default(),
             initial_samples,

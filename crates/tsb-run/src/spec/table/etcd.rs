@@ -71,8 +71,8 @@ mod client {
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
     use crate::spec::table::{Keeps, NamedBy, address_of};
-    use tsb_remote::Address;
     use tsb_remote::etcd::{self, EtcdOptions};
+    use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
 
@@ -96,10 +96,7 @@ mod client {
         let address = Address::parse("etcd", "prefix", path)?;
         let options = options(values)?;
         let scheme = if options.tls { "https://" } else { "" };
-        let endpoint = |host: &str| {
-            let port = if host.contains(':') { "" } else { ":2379" };
-            format!("{scheme}{host}{port}")
-        };
+        let endpoint = |host: &str| format!("{scheme}{}", host_with_port(host, etcd::DEFAULT_PORT));
         let endpoints: Vec<String> = address.hosts().split(',').map(endpoint).collect();
         let authority = options.tls_ca.filter(|_| options.tls);
         let authority = authority.map_or(String::new(), |file| {

@@ -47,8 +47,8 @@ mod client {
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
     use crate::spec::table::{Keeps, NamedBy, address_of};
-    use tsb_remote::Address;
     use tsb_remote::influx::{self, InfluxOptions};
+    use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
 
@@ -70,8 +70,7 @@ mod client {
     fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {
         // Without credentials, which a command must not show.
         let address = Address::parse("influx", "database", path)?;
-        let port = if address.hosts().contains(':') { "" } else { ":8086" };
-        let url = format!("http://{}{port}/query", address.hosts());
+        let url = format!("http://{}/query", host_with_port(address.hosts(), influx::DEFAULT_PORT));
         let statement = format!("q=DROP DATABASE \"{}\"", address.place());
         Ok(KeptAtServer {
             kind: "database",

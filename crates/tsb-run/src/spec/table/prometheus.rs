@@ -46,8 +46,8 @@ mod client {
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
     use crate::spec::table::{Keeps, NamedBy, address_of};
-    use tsb_remote::Address;
     use tsb_remote::prometheus::{self, DEFAULT_PORT, PLACE_LABEL, PrometheusOptions};
+    use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
 
@@ -70,13 +70,9 @@ mod client {
         // Without credentials, which a command must not show.
         let address = Address::parse("prometheus", "place", path)?;
         let host = address.hosts();
-        let port = if host.contains(':') {
-            String::new()
-        } else {
-            format!(":{DEFAULT_PORT}")
-        };
         let url = format!(
-            "http://{host}{port}/api/v1/admin/tsdb/delete_series?match[]={{{PLACE_LABEL}=\"{}\"}}",
+            "http://{}/api/v1/admin/tsdb/delete_series?match[]={{{PLACE_LABEL}=\"{}\"}}",
+            host_with_port(host, DEFAULT_PORT),
             address.place()
         );
         Ok(KeptAtServer {

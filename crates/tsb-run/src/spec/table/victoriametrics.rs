@@ -47,8 +47,8 @@ mod client {
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
     use crate::spec::table::{Keeps, NamedBy, address_of};
-    use tsb_remote::Address;
     use tsb_remote::victoriametrics::{self, VictoriaOptions};
+    use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
     use tsb_stores::error::Result;
 
@@ -73,8 +73,8 @@ mod client {
     fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {
         // Without credentials, which a command must not show.
         let address = Address::parse("victoriametrics", "label", path)?;
-        let port = if address.hosts().contains(':') { "" } else { ":8428" };
-        let url = |path: &str| quoted(&format!("http://{}{port}{path}", address.hosts()));
+        let host = host_with_port(address.hosts(), victoriametrics::DEFAULT_PORT);
+        let url = |path: &str| quoted(&format!("http://{host}{path}"));
         let selector = quoted(&format!("match[]={{tsb=\"{}\"}}", address.place()));
         // What was written last is not deleted before it is visible.
         let (flush, delete) = (url("/internal/force_flush"), url("/api/v1/admin/tsdb/delete_series"));
