@@ -19,7 +19,7 @@ mod toolchain;
 mod tutorial;
 mod whole_run;
 
-pub(crate) use packages::has_librrd;
+pub(crate) use packages::{has_librrd, require};
 pub(crate) use tests_run::counted;
 
 use std::time::Duration;

@@ -22,12 +22,13 @@ mod rrdcached;
 mod site;
 mod victoriametrics;
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::shell::Stopwatch;
+use crate::shell::{Stopwatch, capture};
 use crate::table::Table;
 use crate::terminal::pause;
 use site::{Condition, Lock, Site};
@@ -126,6 +127,13 @@ pub(crate) fn store_of(name: &str) -> Result<String> {
         bail!("{name} is not up");
     }
     Ok(site.store().to_owned())
+}
+
+/// Asks a server over HTTP, with more arguments for curl; its answer.
+fn curl(url: &str, more: &[&str]) -> Result<String> {
+    let mut command = Command::new("curl");
+    command.args(["-sS", "--fail", "--max-time", "2"]).args(more);
+    capture(command.arg(url))
 }
 
 fn choose(names: &[&str]) -> Result<Vec<&'static dyn Server>> {

@@ -97,6 +97,11 @@ pub(crate) fn capture_any(command: &mut Command) -> Result<(Option<i32>, String)
     Ok((output.status.code(), text))
 }
 
+/// Whether this is root.
+pub(crate) fn is_root() -> Result<bool> {
+    Ok(capture(Command::new("id").arg("-u"))?.trim() == "0")
+}
+
 /// Whether a program can be started at all.
 pub(crate) fn has(program: &str, probe: &str) -> bool {
     succeeds(Command::new(program).arg(probe))

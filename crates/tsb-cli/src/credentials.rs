@@ -1,5 +1,5 @@
-//! Reads the credentials of servers from the environment: `TSB_CREDENTIALS_MONGO`,
-//! `TSB_CREDENTIALS_ETCD`, `TSB_CREDENTIALS_POSTGRES`.
+//! Reads the credentials of servers from the environment: `TSB_CREDENTIALS_` and the scheme in
+//! capitals.
 //!
 //! Credentials in the spec itself, in its address or in the file that its option `credentials`
 //! names, have precedence. Plans and reports contain neither.

@@ -83,6 +83,18 @@ pub fn first_failure(failures: impl IntoIterator<Item = Failure>) -> Result<(), 
     Err(first)
 }
 
+/// Refuses two outputs that name one file.
+fn check_apart(named: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    for (index, (flag, path)) in named.iter().enumerate() {
+        let same = named[..index].iter().find(|(_, other)| path.is_some() && other == path);
+        if let (Some((other, _)), Some(path)) = (same, path) {
+            return Err(Failure::usage(format!("cannot write {}", path.display()))
+                .because_of(format!("{other} and {flag} name the same file")));
+        }
+    }
+    Ok(())
+}
+
 impl Outputs {
     /// Checks that the files named by `args` can be written.
     ///
@@ -90,18 +102,11 @@ impl Outputs {
     /// If one cannot, or two outputs name the same file.
     pub fn open(args: &OutputArgs) -> Result<Self, Failure> {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Target::prepare).transpose();
-        let named = [
-            ("--out", &args.out),
-            ("--html", &args.html),
-            ("--hdr-log", &args.hdr_log),
-        ];
-        for (index, (flag, path)) in named.iter().enumerate() {
-            let same = named[..index].iter().find(|(_, other)| path.is_some() && other == path);
-            if let (Some((other, _)), Some(path)) = (same, path) {
-                return Err(Failure::usage(format!("cannot write {}", path.display()))
-                    .because_of(format!("{other} and {flag} name the same file")));
-            }
-        }
+        check_apart(&[
+            ("--out", args.out.as_deref()),
+            ("--html", args.html.as_deref()),
+            ("--hdr-log", args.hdr_log.as_deref()),
+        ])?;
         Ok(Self {
             format: args.format,
             report: open(&args.out)?,
@@ -167,10 +172,7 @@ impl Outputs {
     /// # Errors
     /// If a file cannot be written, or both are the same.
     pub fn of_experiment(format: DocumentFormat, out: Option<&Path>, html: Option<&Path>) -> Result<Self, Failure> {
-        if let Some(path) = html.filter(|_| html == out) {
-            return Err(Failure::usage(format!("cannot write {}", path.display()))
-                .because_of("--out and --html name the same file"));
-        }
+        check_apart(&[("--out", out), ("--html", html)])?;
         Ok(Self {
             format: match format {
                 DocumentFormat::Text => Format::Text,

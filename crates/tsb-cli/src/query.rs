@@ -35,8 +35,7 @@ pub fn command(args: &QueryArgs) -> Result<Exit, Failure> {
     if let Some(pattern) = &args.list {
         return list(&keys::listed(&spec)?, pattern.as_deref());
     }
-    let wanted = args.series.iter().map(|text| keys::parse(text));
-    let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+    let wanted = keys::parse_each(&args.series)?;
     let query = SeriesQuery::read(args)?;
     let mut printer = Printer::new(BufWriter::new(std::io::stdout().lock()), args.rfc3339);
     let is_whole = if files::are_plain(&spec) {

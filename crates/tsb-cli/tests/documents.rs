@@ -222,8 +222,8 @@ fn the_experiment_of_hm9000_is_a_document() {
             .iter()
             .all(|run| run.keys_acknowledged == run.keys_due && run.lost == 0)
     );
-    let durability: Vec<&str> = details.curve.iter().map(|point| point.store.as_str()).collect();
-    assert_eq!(durability, ["memory:", "sqlite:"]);
+    let stores: Vec<&str> = details.curve.iter().map(|point| point.store.as_str()).collect();
+    assert_eq!(stores, ["memory:", "sqlite:"]);
     // In virtual time, so always the same: the document is wrong about 30,500 apps.
     let falsely = details
         .as_it_was

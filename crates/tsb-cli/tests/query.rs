@@ -79,6 +79,7 @@ fn series_are_listed_and_an_unknown_one_is_an_error_with_near_names() {
     assert!((1..540).contains(&some.lines().count()), "{pattern}: {some}");
     let rows = answer(&store, &["--series", key]);
     assert!(rows.lines().count() > 20, "{rows}");
+    assert_eq!(answer(&store, &["--series", key, "--series", key]), rows);
     let wrong = key.replacen(|c: char| c.is_ascii_alphabetic(), "Q", 1);
     let said = refused(&store, &["--series", &wrong], 2);
     assert!(

@@ -147,6 +147,7 @@ fn a_simulation_predicts_drains_and_hours_of_each_server() {
         assert!(point["predicted"].as_f64().unwrap() > 0.0, "{point}");
         assert!(point["measured"].is_null() && point["error"].is_null(), "{point}");
     }
+    assert_eq!(of("hours").len(), 2);
     for (hour, least) in of("hours").into_iter().zip([1.5, 5.5]) {
         assert!(hour["coalescing"].as_f64().unwrap() > least, "{hour}");
         assert_eq!(hour["fingerprint"].as_str().map(str::len), Some(16));

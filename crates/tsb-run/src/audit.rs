@@ -25,8 +25,8 @@ use tsb_stores::{Capabilities, Exactness, Store};
 
 use auditor::Auditor;
 
+pub(crate) use compare::supersede;
 pub use compare::{Columns, Difference, Rules, Tally, compare};
-pub(crate) use compare::{largest, supersede};
 pub use history::History;
 pub use newest::{NewestAnswers, Wrong, WrongAnswers};
 

@@ -31,7 +31,7 @@ pub use experiment::{MISTAKES, Request, measure, rows};
 pub use guid::Guid;
 pub use layout::{EtcdInterface, Layout, OpenedKeys, Opening};
 pub use listener::{FreshKeys, Heartbeat, Listener, poll};
-pub(crate) use records::key;
+pub(crate) use records::{ACTUAL, key};
 pub use records::{
     ACTUAL_FRESH, DESIRED_FRESH, advertise_payload, heartbeat_payload, instance_key, instance_value, presence_key,
 };

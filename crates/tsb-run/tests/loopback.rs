@@ -78,7 +78,7 @@ fn samples_arrive_as_sent_over_every_protocol_and_transport() {
         assert_eq!(store.stats().accepted, 27, "{setup:?}");
         count += 1;
     }
-    assert_eq!(count, 30);
+    assert_eq!(count, 32);
 }
 
 #[test]

@@ -14,7 +14,7 @@ const LEAN: &[&str] = &["tsb-core", "tsb-rrd", "tsb-stores"];
 const DRIVERS: &[&str] = &["mongodb", "tonic", "tokio-postgres"];
 
 /// Dependencies that only the program may have: an embedding program has its own interface.
-const TERMINAL: &[&str] = &["clap", "ratatui", "crossterm", "anstream", "ctrlc", "tonic", "mongodb"];
+const TERMINAL: &[&str] = &["clap", "ratatui", "crossterm", "anstream", "ctrlc"];
 
 /// What only clients of servers and connections need.
 const RUNTIMES: &[&str] = &["tokio", "mio", "async-std", "smol", "socket2"];
@@ -26,7 +26,10 @@ pub(super) fn check() -> Result<Outcome> {
     if let Some(driver) = tree("tsb-cli")?.iter().find(|name| DRIVERS.contains(&name.as_str())) {
         bail!("the default build of tsb-cli has {driver} in it, which only a feature may bring");
     }
-    if let Some(terminal) = tree("tsb-run")?.iter().find(|name| TERMINAL.contains(&name.as_str())) {
+    if let Some(terminal) = tree("tsb-run")?
+        .iter()
+        .find(|name| TERMINAL.iter().chain(DRIVERS).any(|other| other == name))
+    {
         bail!("tsb-run has {terminal} in it, which only the program may need");
     }
     if let Some(runtime) = tree_of("tsb-stores", &["--features", "conformance,sqlite"])?

@@ -89,9 +89,11 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-remote", "--features", "influx"],
         &["check", "--package", "tsb-remote", "--features", "victoriametrics"],
         &["check", "--package", "tsb-remote", "--features", "graphite"],
+        &["check", "--package", "tsb-remote", "--features", "prometheus"],
         &["check", "--package", "tsb-remote", "--features", "postgres"],
         &["check", "--package", "tsb-run"],
         &["check", "--package", "tsb-run", "--features", "sqlite"],
+        &["check", "--package", "tsb-run", "--features", "exec"],
         &["check", "--package", "tsb-cli", "--no-default-features"],
     ];
     for arguments in combinations {

@@ -1,13 +1,11 @@
 //! Starts carbon with graphite-web: one cache, or two behind a relay.
 
-use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::{Server, Site, graphite, ports};
-use crate::shell::{has, succeeds};
+use crate::ci;
 
 /// Carbon-cache alone, or a relay before two of them.
 #[derive(Debug)]
@@ -41,11 +39,7 @@ impl Server for Carbon {
     }
 
     fn install(&self) -> Result<()> {
-        let has_web = succeeds(Command::new("/usr/bin/python3").args(["-c", "import graphite.render"]));
-        if !has("carbon-cache", "--help") || !has_web {
-            bail!("install graphite-carbon and graphite-web; cargo xtask ci --only packages does");
-        }
-        Ok(())
+        ci::require(&["graphite-carbon", "graphite-web"])
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
@@ -55,8 +49,9 @@ impl Server for Carbon {
             pickle: free[3 * place + 1],
             query: free[3 * place + 2],
         };
-        let (conf, whisper) = (site.subfolder("conf")?, site.subfolder("storage/whisper")?);
-        graphite::write_schemas(&conf)?;
+        site.subfolder("conf")?;
+        let whisper = site.subfolder("storage/whisper")?;
+        graphite::write_schemas(site)?;
         for (place, cache) in self.caches.iter().enumerate() {
             let ports = of(place);
             let text = cache_section(site, ports)?;
@@ -108,7 +103,7 @@ impl Server for Carbon {
     }
 }
 
-/// What every daemon is told: where its folders are, and that nothing throttles it.
+/// The settings of all daemons: their folders, and no limit on updates and new series.
 fn folders(site: &Site) -> Result<String> {
     let folder = site.folder().display();
     site.subfolder("log")?;
@@ -149,8 +144,7 @@ fn relay_section(site: &Site, ports: Ports, destinations: &[String]) -> Result<S
 /// ring.
 fn start_daemon(site: &mut Site, program: &str, instance: &str, configuration: &str, ports: &[u16]) -> Result<()> {
     let name = format!("{program}-{instance}");
-    let file = site.folder().join(format!("conf/{name}.conf"));
-    fs::write(&file, configuration).with_context(|| format!("cannot write {}", file.display()))?;
+    let file = site.write(&format!("conf/{name}.conf"), configuration)?;
     let mut command = Command::new(program);
     command.arg(format!("--config={}", file.display()));
     command.args([&format!("--instance={instance}"), "--nodaemon", "start"]);
@@ -166,7 +160,7 @@ fn start_web(site: &mut Site, port: u16, caches: &[String]) -> Result<()> {
          CARBONLINK_HOSTS = {caches:?}\n\
          DATABASES = {{'default': {{'ENGINE': 'django.db.backends.sqlite3', 'NAME': '{folder}/web/graphite.db'}}}}\n"
     );
-    write_settings(&web, &settings)?;
+    site.write("web/tsb_graphite.py", &settings)?;
     // Debian's graphite is of Debian's Python.
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-m", "django", "runserver", "--noreload", &format!("127.0.0.1:{port}")]);
@@ -174,9 +168,4 @@ fn start_web(site: &mut Site, port: u16, caches: &[String]) -> Result<()> {
     command.env("GRAPHITE_SETTINGS_MODULE", "tsb_graphite");
     command.env("PYTHONPATH", &web);
     site.spawn("graphite-web", &mut command, &[port])
-}
-
-fn write_settings(folder: &Path, text: &str) -> Result<()> {
-    let file = folder.join("tsb_graphite.py");
-    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::{Server, Site, ports};
+use crate::ci;
 use crate::shell::{capture, has};
 
 /// One cluster.
@@ -28,10 +29,7 @@ impl Server for Etcd {
     }
 
     fn install(&self) -> Result<()> {
-        if !has("etcd", "--version") || !has("etcdctl", "version") {
-            bail!("install etcd-server and etcd-client; cargo xtask ci --only packages does");
-        }
-        Ok(())
+        ci::require(&["etcd-server", "etcd-client"])
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {

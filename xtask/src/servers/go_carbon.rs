@@ -1,9 +1,8 @@
 //! Starts go-carbon, which takes samples and answers the render API itself.
 
-use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{Server, Site, graphite, ports};
 use crate::golang;
@@ -24,7 +23,7 @@ impl Server for GoCarbon {
     fn start(&self, site: &mut Site) -> Result<String> {
         let [line, pickle, web] = ports::free()?;
         let (conf, whisper) = (site.subfolder("conf")?, site.subfolder("whisper")?);
-        graphite::write_schemas(&conf)?;
+        graphite::write_schemas(site)?;
         let (conf_path, whisper_path) = (conf.display(), whisper.display());
         // Without an index of its own, it looks for series in the file system, at once.
         let text = format!(
@@ -38,8 +37,7 @@ impl Server for GoCarbon {
              trigram-index = false\nempty-result-ok = true\ndo-not-log-404s = true\n\
              [[logging]]\nfile = \"stderr\"\nlevel = \"warn\"\n"
         );
-        let file = conf.join("go-carbon.conf");
-        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        let file = site.write("conf/go-carbon.conf", &text)?;
         let mut command = Command::new(golang::root_program(&golang::GO_CARBON)?);
         command.arg("-config").arg(&file);
         // In the order in which `answers` asks for them.

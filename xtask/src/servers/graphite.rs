@@ -8,14 +8,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
+use super::Site;
+
 /// What Whisper keeps of a series, as the option `archives` of a spec.
 pub(super) const ARCHIVES: &str = "1s:1h,10s:1d";
 /// The path that the probe writes.
 const PROBE: &str = "tsb-probe.value";
 
-/// Writes what Whisper keeps: of paths below prefixes that begin with `past-`, ten-minute slots of
+/// Writes what Whisper keeps, into the folder `conf`: of paths below prefixes that begin with `past-`, ten-minute slots of
 /// years, so that samples of any time can be written.
-pub(super) fn write_schemas(folder: &Path) -> Result<()> {
+pub(super) fn write_schemas(site: &Site) -> Result<()> {
     let schemas = format!(
         "[past]\npattern = ^past-\nretentions = 10m:300w,1h:350w\n\n[all]\npattern = .*\nretentions = {ARCHIVES}\n"
     );
@@ -24,8 +26,7 @@ pub(super) fn write_schemas(folder: &Path) -> Result<()> {
         ("storage-schemas.conf", &*schemas),
         ("storage-aggregation.conf", aggregation),
     ] {
-        let file = folder.join(name);
-        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        site.write(&format!("conf/{name}"), text)?;
     }
     Ok(())
 }

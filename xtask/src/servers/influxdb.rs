@@ -4,8 +4,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Server, Site, ports};
-use crate::shell::{capture, has};
+use super::{Server, Site, curl, ports};
+use crate::ci;
+use crate::shell::has;
 
 /// One process.
 #[derive(Debug)]
@@ -17,10 +18,7 @@ impl Server for Influxdb {
     }
 
     fn install(&self) -> Result<()> {
-        if self.program().is_none() || !has("curl", "--version") {
-            bail!("install influxdb and curl; cargo xtask ci --only packages does");
-        }
-        Ok(())
+        ci::require(&["influxdb", "curl"])
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
@@ -33,8 +31,7 @@ impl Server for Influxdb {
              [data]\ndir = {data:?}\nwal-dir = {wal:?}\n[monitor]\nstore-enabled = false\n\
              [http]\nbind-address = \"127.0.0.1:{port}\"\nlog-enabled = false\n"
         );
-        let file = site.folder().join("influxdb.conf");
-        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        let file = site.write("influxdb.conf", &text)?;
         let mut command = Command::new("influxd");
         command.arg("-config").arg(file);
         site.spawn("influxd", &mut command, &[port, rpc])?;
@@ -43,17 +40,15 @@ impl Server for Influxdb {
 
     fn answers(&self, site: &Site) -> Result<()> {
         let port = *site.ports().first().context("it has no port")?;
+        let url = |path: &str| format!("http://127.0.0.1:{port}/{path}db=tsb-probe");
         let ask = |statement: &str| {
-            let mut command = Command::new("curl");
-            command.args(["-sS", "--fail", "--max-time", "2"]);
-            command.arg(format!("http://127.0.0.1:{port}/query?db=tsb-probe&epoch=ns"));
-            command.args(["--data-urlencode", &format!("q={statement}")]);
-            capture(&mut command)
+            curl(
+                &url("query?epoch=ns&"),
+                &["--data-urlencode", &format!("q={statement}")],
+            )
         };
         ask("CREATE DATABASE \"tsb-probe\"")?;
-        let mut write = Command::new("curl");
-        write.args(["-sS", "--fail", "--max-time", "2", "--data-binary", "probe value=42 7"]);
-        capture(write.arg(format!("http://127.0.0.1:{port}/write?db=tsb-probe")))?;
+        curl(&url("write?"), &["--data-binary", "probe value=42 7"])?;
         let got = ask("SELECT value FROM probe")?;
         if !got.contains("[7,42]") {
             bail!("it answers {got:?}");

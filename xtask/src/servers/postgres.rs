@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Server, Site, ports};
-use crate::shell::{capture, has, run};
+use crate::ci;
+use crate::shell::{capture, is_root, run};
 
 /// Where Debian puts the programs of the server, which are not on the path.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
@@ -23,10 +24,7 @@ impl Server for Postgres {
     }
 
     fn install(&self) -> Result<()> {
-        if self.program().is_none() || !has("psql", "--version") {
-            bail!("install postgresql-15; cargo xtask ci --only packages does");
-        }
-        Ok(())
+        ci::require(&["postgresql-15", "postgresql-client-15"])
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
@@ -92,8 +90,4 @@ fn unprivileged(name: &str) -> Result<Command> {
     // A folder that this user may not enter is an error before anything else is.
     command.current_dir("/");
     Ok(command)
-}
-
-fn is_root() -> Result<bool> {
-    Ok(capture(Command::new("id").arg("-u"))?.trim() == "0")
 }

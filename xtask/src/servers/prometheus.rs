@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use super::{Server, Site, ports};
-use crate::shell::{capture, has};
+use super::{Server, Site, curl, ports};
+use crate::ci;
+use crate::shell::has;
 
 /// Samples of any time are taken, as long as each series gets them in order: checks write times of
 /// long ago beside runs of today.
@@ -21,16 +22,12 @@ impl Server for Prometheus {
     }
 
     fn install(&self) -> Result<()> {
-        if self.program().is_none() || !has("curl", "--version") {
-            bail!("install prometheus and curl; cargo xtask ci --only packages does");
-        }
-        Ok(())
+        ci::require(&["prometheus", "curl"])
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
         let [port] = ports::free::<1>()?;
-        let configuration = site.folder().join("prometheus.yml");
-        std::fs::write(&configuration, CONFIGURATION)?;
+        let configuration = site.write("prometheus.yml", CONFIGURATION)?;
         let mut command = Command::new("prometheus");
         command.arg(format!("--config.file={}", configuration.display()));
         command.arg(format!("--storage.tsdb.path={}", site.subfolder("data")?.display()));
@@ -48,8 +45,7 @@ impl Server for Prometheus {
     /// which it is once its log is read.
     fn answers(&self, site: &Site) -> Result<()> {
         for port in site.ports() {
-            let url = format!("http://127.0.0.1:{port}/-/ready");
-            capture(Command::new("curl").args(["-sS", "--fail", "--max-time", "2", &url]))?;
+            curl(&format!("http://127.0.0.1:{port}/-/ready"), &[])?;
         }
         Ok(())
     }

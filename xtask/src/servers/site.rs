@@ -81,6 +81,13 @@ impl Site {
         Ok(folder)
     }
 
+    /// Writes a file within; its path.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let file = self.folder.join(name);
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(file)
+    }
+
     /// The spec with which `tsb` opens it.
     pub(super) fn store(&self) -> &str {
         &self.store

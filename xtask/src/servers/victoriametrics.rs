@@ -4,8 +4,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Server, Site, ports};
-use crate::shell::{capture, has, succeeds};
+use super::{Server, Site, curl, ports};
+use crate::ci;
+use crate::shell::succeeds;
 
 /// One process.
 #[derive(Debug)]
@@ -17,10 +18,7 @@ impl Server for VictoriaMetrics {
     }
 
     fn install(&self) -> Result<()> {
-        if self.program().is_none() || !has("curl", "--version") {
-            bail!("install victoria-metrics and curl; cargo xtask ci --only packages does");
-        }
-        Ok(())
+        ci::require(&["victoria-metrics", "curl"])
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
@@ -37,11 +35,8 @@ impl Server for VictoriaMetrics {
     fn answers(&self, site: &Site) -> Result<()> {
         let port = *site.ports().first().context("it has no port")?;
         let ask = |path: &str, more: &[&str]| {
-            let mut command = Command::new("curl");
-            command
-                .args(["-sS", "--fail", "--globoff", "--max-time", "2"])
-                .args(more);
-            capture(command.arg(format!("http://127.0.0.1:{port}{path}")))
+            let more = [&["--globoff"], more].concat();
+            curl(&format!("http://127.0.0.1:{port}{path}"), &more)
         };
         ask("/api/v1/import/prometheus", &["--data-binary", "tsb_probe 42 1000"])?;
         ask("/internal/force_flush", &[])?;

@@ -267,7 +267,7 @@ pub struct RunOptions {
     pub workers: Option<u64>,
     /// Largest number of writes in flight to a server [default: 64]
     ///
-    /// For the clients etcd:, mongo: and postgres: called in process, and over http. The limit is for all
+    /// For clients of servers and exec: called in process, and over http. The limit is for all
     /// workers together, and at least one per worker; from 1 to 1048576. An operation that is due
     /// while the limit is reached waits, which shows as lag. At 1,000 operations per second, 64 are
     /// enough while answers take up to 64 ms. --rate max always keeps this many in flight. Over http,

@@ -44,7 +44,7 @@ pub(super) fn check(options: &RunOptions, plan: &Plan) -> Result<(), Failure> {
     let in_flight = "each write ends before the next one of its worker is sent";
     refuse(
         &[("--in-flight", options.in_flight.is_some() && !is_async, in_flight)],
-        "it is for http, and for clients that answer later, etcd:, mongo: and postgres:, in process; --workers says \
+        "it is for http, and for clients that answer later, those of servers and exec:, in process; --workers says \
          how many write at a time",
     )?;
     let is_shared = options.connections.is_some() && !is_http;

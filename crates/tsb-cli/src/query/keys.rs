@@ -1,6 +1,7 @@
 //! Parses and formats series as users write them, lists those of a store, and suggests names
 //! close to a wrong one.
 
+use std::collections::HashSet;
 #[cfg(feature = "sqlite")]
 use std::path::Path;
 
@@ -128,8 +129,21 @@ pub(super) fn shown(key: &SeriesKey) -> String {
     }
 }
 
+/// Parses each of `texts`. A series that is named twice is returned once.
+pub(super) fn parse_each(texts: &[String]) -> Result<Vec<SeriesKey>, Failure> {
+    let mut keys = Vec::with_capacity(texts.len());
+    let mut seen = HashSet::new();
+    for text in texts {
+        let key = parse(text)?;
+        if seen.insert(key.clone()) {
+            keys.push(key);
+        }
+    }
+    Ok(keys)
+}
+
 /// Parses `name` or `name{label=value,...}`, with or without quotes around values.
-pub(super) fn parse(text: &str) -> Result<SeriesKey, Failure> {
+fn parse(text: &str) -> Result<SeriesKey, Failure> {
     let Some((name, labels)) = text.strip_suffix('}').and_then(|text| text.split_once('{')) else {
         return Ok(SeriesKey::new(text));
     };

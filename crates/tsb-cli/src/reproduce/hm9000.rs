@@ -8,7 +8,7 @@ use tsb_core::report::experiment::hm9000::{Hm9000Plan, Reproduction};
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::experiment::Folder;
-use tsb_run::hm9000::{Defect, Defects, Layout, MISTAKES, Request, measure, rows};
+use tsb_run::hm9000::{Defect, Defects, EtcdInterface, Layout, MISTAKES, Request, measure, rows};
 
 use super::say;
 use crate::args::Hm9000Args;
@@ -79,7 +79,7 @@ pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
 fn layouts(args: &Hm9000Args) -> Result<Vec<Layout>, Failure> {
     let mut named = args.stores.clone();
     if let Some(hosts) = &args.etcd {
-        named.extend(["etcd2", "etcd3-single", "etcd3"].map(|scheme| format!("{scheme}:{hosts}")));
+        named.extend(EtcdInterface::schemes().map(|scheme| format!("{scheme}:{hosts}")));
     }
     if args.stores.is_empty() && args.etcd.is_none() {
         named = STORES.map(str::to_owned).to_vec();

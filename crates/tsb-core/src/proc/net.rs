@@ -12,6 +12,15 @@ pub enum Listening {
     Path(String),
 }
 
+impl Listening {
+    /// The port of `HOST:PORT`, if the host is this machine by its loopback address.
+    pub fn of_local(host: &str) -> Option<Self> {
+        let (name, port) = host.rsplit_once(':')?;
+        let is_local = name.starts_with("127.") || ["localhost", "[::1]"].contains(&name);
+        is_local.then(|| port.parse().ok().map(Self::Port)).flatten()
+    }
+}
+
 /// All listening sockets, with their inodes.
 pub fn listening_sockets() -> Vec<(Listening, u64)> {
     let table = |name: &str| read(&format!("/proc/net/{name}")).unwrap_or_default();

@@ -8,6 +8,9 @@ use crate::proc::{Listening, listening_sockets, processes, sockets_of};
 
 /// The processes that listen on any of the places, in ascending order; empty if there are none.
 pub fn listeners(places: &[Listening]) -> Vec<u32> {
+    if places.is_empty() {
+        return Vec::new();
+    }
     let sockets = listening_sockets().into_iter();
     let inodes: HashSet<u64> = sockets
         .filter(|(place, _)| places.contains(place))

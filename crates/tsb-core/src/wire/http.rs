@@ -1,10 +1,10 @@
 //! HTTP/1.1 for the protocols that are request bodies: decodes requests to samples, and writes
 //! answers.
 //!
-//! It answers like InfluxDB 1.8, KairosDB 0.9.3 and receivers of remote write and OTLP, as specified in docs/formats/http.md. An
-//! [`HttpDecoder`] takes the bytes of a connection, request by request, and its
-//! [`crate::wire::Decoder::answer`] writes the responses. A [`Client`] makes requests and parses
-//! responses. Only framing is done here: heads are parsed by httparse, gzip by
+//! It answers like InfluxDB 1.8, KairosDB 0.9.3 and receivers of remote write and OTLP, as
+//! specified in docs/formats/http.md. An [`HttpDecoder`] takes the bytes of a connection, request
+//! by request, and its [`crate::wire::Decoder::answer`] writes the responses. A [`Client`] makes
+//! requests and parses responses. Only framing is done here: heads are parsed by httparse, gzip by
 //! flate2, snappy by snap.
 //!
 //! It listens on no socket, and supports neither TLS nor authentication.

@@ -3,6 +3,8 @@
 //! For messages of which a decoder needs a few fields of many records. It knows no schema, and
 //! groups, which proto3 does not have, are an error.
 
+use crate::bytes::varint;
+
 /// The value of a field, by its wire type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field<'a> {
@@ -117,24 +119,10 @@ pub(crate) const fn bytes_key(number: u8) -> u8 {
     number << 3 | 2
 }
 
-/// Appends a varint.
-pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Length of a varint, in bytes.
-pub(crate) const fn varint_length(value: u64) -> usize {
-    (70 - (value | 1).leading_zeros() as usize) / 7
-}
-
 /// Appends a field of bytes; its number is in [1, 15].
 pub(crate) fn push_bytes(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(bytes_key(number));
-    push_varint(bytes.len() as u64, out);
+    varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
@@ -183,8 +171,8 @@ mod tests {
         fn what_is_written_is_read(value in any::<u64>(), shift in 0..64, text in proptest::collection::vec(any::<u8>(), 0..300)) {
             let value = value >> shift;
             let mut out = vec![0x08];
-            push_varint(value, &mut out);
-            prop_assert_eq!(out.len() - 1, varint_length(value));
+            varint::put(&mut out, value);
+            prop_assert_eq!(out.len() - 1, varint::len(value));
             push_bytes(2, &text, &mut out);
             prop_assert_eq!(all(&out).unwrap(), [(1, Field::Varint(value)), (2, Field::Bytes(&text))]);
         }

@@ -253,6 +253,7 @@ impl<'a> Auditor<'a> {
             since_s: self.scope.since.map(Timestamp::as_secs),
             ..SlotAnswer::default()
         };
+        let newest_sent_s = self.sent.times.iter().max().map(|at| at.as_secs());
         for (level, archive) in rule.archives().enumerate() {
             let resample = Resample {
                 step_ns: archive.slot_s * SECOND_NS as i64,
@@ -266,7 +267,7 @@ impl<'a> Auditor<'a> {
                 .archives
                 .push(rows.into_iter().map(|(at, value)| (at.as_secs(), value)).collect());
             let now_s = self.scope.clock.wall().as_secs();
-            let newest_s = self.sent.times.iter().max().map_or(now_s, |at| at.as_secs().max(now_s));
+            let newest_s = newest_sent_s.map_or(now_s, |at_s| at_s.max(now_s));
             answer
                 .keeps_from_s
                 .push(newest_s - archive.retention_s() + 2 * archive.slot_s + OLDEST_S);

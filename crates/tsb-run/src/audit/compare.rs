@@ -190,8 +190,17 @@ impl Rules {
         }
     }
 
+    /// The largest magnitude among the values of a series, where [`Self::is_same`] depends on it;
+    /// else 0.
+    pub(crate) fn largest(&self, values: &[f64]) -> f64 {
+        match self.exactness {
+            Exactness::Significant(_) => values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())),
+            _ => 0.0,
+        }
+    }
+
     /// Whether a value equals the one that was sent, as exactly as the store keeps it. `largest` is
-    /// the largest magnitude among the values of its series.
+    /// that of its series.
     pub(crate) fn is_same(&self, sent: f64, found: f64, largest: f64) -> bool {
         match self.exactness {
             Exactness::Float32 => (sent as f32).to_bits() == (found as f32).to_bits(),
@@ -260,15 +269,10 @@ fn settle(sent: &mut Columns, slot_ns: i64, keeps_both: bool) -> u64 {
     replaced as u64
 }
 
-/// The largest magnitude among values; 0 of none.
-pub(crate) fn largest(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()))
-}
-
 /// Walks both lists in time order.
 fn merge(sent: &Columns, found: &Columns, rules: &Rules, tally: &mut Tally, note: &mut dyn FnMut(Difference)) {
     let (mut s, mut f) = (0, 0);
-    let largest = largest(&sent.values);
+    let largest = rules.largest(&sent.values);
     while s < sent.len() || f < found.len() {
         let due = sent.times.get(s).copied();
         let got = found.times.get(f).copied();

@@ -155,14 +155,14 @@ impl SlotComparison<'_> {
     /// Counts every sample by its slot of the finest archive, and names the slots that nothing was
     /// sent to.
     fn finest(&mut self, note: &mut dyn FnMut(Difference)) {
-        for (start_s, samples) in std::mem::take(&mut self.sent) {
-            self.slot(start_s, &samples, note);
-            self.sent.insert(start_s, samples);
+        let sent = std::mem::take(&mut self.sent);
+        for (start_s, samples) in &sent {
+            self.slot(*start_s, samples, note);
         }
         let slot_s = self.archives.first().map_or(1, |archive| archive.slot_s);
         for (&start_s, &found) in self.answer.archives.first().into_iter().flatten() {
             let is_earlier = self.answer.since_s.is_some_and(|since_s| start_s + slot_s <= since_s);
-            if !is_earlier && !self.sent.contains_key(&start_s) {
+            if !is_earlier && !sent.contains_key(&start_s) {
                 self.tally.duplicated += 1;
                 let at = Timestamp::from_secs(start_s);
                 note(Difference::Invented { at, found });

@@ -12,8 +12,28 @@ use tsb_core::report::experiment::hm9000::Poll;
 use tsb_core::time::SECOND_NS;
 use tsb_stores::Result;
 
-use super::listener::FreshKeys;
+use super::defects::{Defect, Defects};
+use super::listener::{FreshKeys, Heartbeat};
+use super::simulator::SimulatorOptions;
 use super::truth::Gap;
+
+/// Seconds between fetches of the desired state.
+const FETCH_S: u64 = 60;
+
+/// What the bus carries.
+enum Heard {
+    Advertise,
+    Heartbeat(Heartbeat),
+}
+
+/// The cluster, which adds no apps where that defect is off.
+fn cluster(options: SimulatorOptions, defects: &Defects) -> SimulatorOptions {
+    if defects.has(Defect::AppsAdded) {
+        options
+    } else {
+        SimulatorOptions { new_apps: 0, ..options }
+    }
+}
 
 /// What a run as it was has shown.
 #[derive(Clone, Debug, Default, PartialEq)]

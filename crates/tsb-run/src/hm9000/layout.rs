@@ -54,6 +54,11 @@ impl EtcdInterface {
         (Self::V3, "etcd3"),
     ];
 
+    /// What the specs of all of them begin with.
+    pub fn schemes() -> impl Iterator<Item = &'static str> {
+        Self::ALL.into_iter().map(|(_, scheme)| scheme)
+    }
+
     fn scheme(self) -> &'static str {
         let found = Self::ALL.iter().find(|(interface, _)| *interface == self);
         found.map_or("etcd", |(_, scheme)| scheme)
@@ -175,19 +180,9 @@ impl Layout {
         let Self::Etcd { hosts, .. } = self else {
             return Vec::new();
         };
-        let ports: Vec<Listening> = hosts.split(',').filter_map(local_port).map(Listening::Port).collect();
-        if ports.is_empty() {
-            Vec::new()
-        } else {
-            listeners(&ports)
-        }
+        let ports: Vec<Listening> = hosts.split(',').filter_map(Listening::of_local).collect();
+        listeners(&ports)
     }
-}
-
-fn local_port(host: &str) -> Option<u16> {
-    let (name, port) = host.rsplit_once(':')?;
-    let is_local = name.starts_with("127.") || ["localhost", "[::1]"].contains(&name);
-    is_local.then(|| port.parse().ok()).flatten()
 }
 
 impl OpenedKeys {

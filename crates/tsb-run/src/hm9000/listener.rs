@@ -11,7 +11,7 @@ use tsb_stores::keyed::{Key, KeyedStore, Put};
 use tsb_stores::{Error, Refusals, Result};
 
 use super::defects::{Defect, Defects};
-use super::records::{ACTUAL_FRESH, DESIRED_FRESH, instance_key, instance_value, key, presence_key};
+use super::records::{ACTUAL, ACTUAL_FRESH, DESIRED_FRESH, instance_key, instance_value, key, presence_key};
 use super::simulator::Simulator;
 
 /// Time to live of presence and of `actual-fresh`, in nanoseconds.
@@ -24,7 +24,6 @@ const SLOW_NS: u64 = SECOND_NS;
 const CACHE_NS: u64 = 20 * SECOND_NS;
 /// Seconds for which the first bump must be past before the actual state is fresh.
 const GRACE_S: i64 = 30;
-const ACTUAL: &str = "v1/apps/actual";
 const DESIRED: &str = "v1/apps/desired";
 const PRESENCE: &str = "v1/dea-presence";
 

@@ -12,6 +12,8 @@ use super::simulator::{App, Simulator};
 pub const ACTUAL_FRESH: &str = "v1/actual-fresh";
 /// The key that is there while the desired state counts as fresh.
 pub const DESIRED_FRESH: &str = "v1/desired-fresh";
+/// What the keys of all instances are below.
+pub(crate) const ACTUAL: &str = "v1/apps/actual";
 
 /// The payload of `dea.advertise` from a DEA, by its number; it is written over `into`.
 ///
@@ -48,7 +50,7 @@ pub fn heartbeat_payload(simulator: &Simulator, dea: u32, into: &mut String) {
 /// # Errors
 /// None that a caller can cause; the text is checked like that of any key.
 pub fn instance_key(app: &App) -> Result<Key> {
-    key(format!("v1/apps/actual/{},{}/{}", app.guid, app.version, app.instance))
+    key(format!("{ACTUAL}/{},{}/{}", app.guid, app.version, app.instance))
 }
 
 /// The value of an instance in the store: index, state, the time of its state, and its DEA.

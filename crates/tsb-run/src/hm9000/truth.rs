@@ -7,11 +7,9 @@ use tsb_core::time::SECOND_NS;
 use tsb_stores::Result;
 use tsb_stores::keyed::{Key, KeyedStore};
 
-use super::records::{instance_key, instance_value, key};
+use super::records::{ACTUAL, instance_key, instance_value, key};
 use super::simulator::Simulator;
 
-/// The directory of all instances.
-pub(super) const ACTUAL: &str = "v1/apps/actual";
 /// An instance that was reported this long ago has to be there: a sync begins within a second of
 /// the report, and one that takes longer than another second does not count as fast enough.
 const SETTLED_NS: u64 = 2 * SECOND_NS;

@@ -87,7 +87,7 @@ impl Default for DrainScenario {
 pub struct Drained {
     /// Updates accepted; all were written in the end.
     pub accepted: u64,
-    /// Writes of a file, until the last update was accepted and in all.
+    /// Writes of a file until the last update was accepted.
     pub writes_before_drain: u64,
     /// Writes of a file in all.
     pub writes: u64,

@@ -15,10 +15,7 @@ use tsb_stores::{Refusals, Result};
 
 use super::fingerprint::Fingerprint;
 use crate::device::{Device, Request};
-use crate::hm9000::{Event, Heartbeat, Listener, Simulator, SimulatorOptions, key, poll};
-
-/// The directory of the instances.
-const ACTUAL: &str = "v1/apps/actual";
+use crate::hm9000::{ACTUAL, Event, Heartbeat, Listener, Simulator, SimulatorOptions, key, poll};
 
 /// What the calls of a store of keys cost on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -123,7 +123,8 @@ pub struct CorrectedRun {
     pub keys_late: u64,
     /// Time from due to acknowledged of each put (one DEA group's heartbeats).
     pub response: Quantiles,
-    /// Time by which the last put ended after it was due, in seconds.
+    /// Median time from due to acknowledged of the puts that were due in the last ten seconds, in
+    /// seconds.
     pub behind_seconds: f64,
     /// The begin of the first complete scan that found every instance, in seconds; absent where
     /// none did.

@@ -414,7 +414,7 @@ fn otlp_answers_with_what_was_rejected() {
 fn a_snappy_block_is_refused_by_the_length_that_it_states() {
     let bomb = |length: u64| {
         let mut body = Vec::new();
-        crate::wire::protobuf::push_varint(length, &mut body);
+        crate::bytes::varint::put(&mut body, length);
         body.extend_from_slice(&[0xfe, 1, 0]);
         post("/api/v1/write", "Content-Encoding: snappy\r\n", &body)
     };

@@ -2,9 +2,10 @@
 
 use super::MAX_NAME;
 use crate::batch::Batch;
+use crate::bytes::varint;
 use crate::series::{Catalog, SeriesKey};
 use crate::wire::output_buffer::TextTable;
-use crate::wire::protobuf::{bytes_key, push_bytes, push_varint, varint_length};
+use crate::wire::protobuf::{bytes_key, push_bytes};
 use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// The keys of a point's time and of its value as a double.
@@ -72,17 +73,17 @@ fn wire_name(key: &SeriesKey) -> Result<(Vec<u8>, Vec<u8>), &'static str> {
         return Err("it is longer than 32 KiB");
     }
     let point = POINT + attributes.len();
-    let gauge = 1 + varint_length(point as u64) + point;
+    let gauge = 1 + varint::len(point as u64) + point;
     let mut name = Vec::new();
     push_bytes(1, key.name().as_bytes(), &mut name);
-    let metric = name.len() + 1 + varint_length(gauge as u64) + gauge;
+    let metric = name.len() + 1 + varint::len(gauge as u64) + gauge;
     let mut head = vec![bytes_key(2)];
-    push_varint(metric as u64, &mut head);
+    varint::put(&mut head, metric as u64);
     head.extend_from_slice(&name);
     head.push(bytes_key(5));
-    push_varint(gauge as u64, &mut head);
+    varint::put(&mut head, gauge as u64);
     head.push(bytes_key(1));
-    push_varint(point as u64, &mut head);
+    varint::put(&mut head, point as u64);
     head.push(TIME_KEY);
     Ok((head, attributes))
 }
@@ -101,11 +102,11 @@ impl Encoder for OtlpEncoder {
             return;
         }
         // One resource with one scope.
-        let scope = 1 + varint_length(metrics as u64) + metrics;
+        let scope = 1 + varint::len(metrics as u64) + metrics;
         out.push(bytes_key(1));
-        push_varint(scope as u64, out);
+        varint::put(out, scope as u64);
         out.push(bytes_key(2));
-        push_varint(metrics as u64, out);
+        varint::put(out, metrics as u64);
         out.reserve(metrics);
         for (id, at, value) in batch.iter() {
             if let (Some((head, tail)), true) = (parts(id.index()), at.0 > 0) {

@@ -1,6 +1,7 @@
 //! The answer to an export: what of it was rejected.
 
-use crate::wire::protobuf::{Field, Fields, push_bytes, push_varint};
+use crate::bytes::varint;
+use crate::wire::protobuf::{Field, Fields, push_bytes};
 
 /// Maximum length of the message, in bytes.
 const MAX_MESSAGE: usize = 1 << 10;
@@ -20,7 +21,7 @@ impl Partial {
         let (mut partial, mut response) = (Vec::new(), Vec::new());
         if self.rejected > 0 {
             partial.push(1 << 3);
-            push_varint(self.rejected, &mut partial);
+            varint::put(&mut partial, self.rejected);
             let end = self.message.floor_char_boundary(MAX_MESSAGE);
             push_bytes(2, &self.message.as_bytes()[..end], &mut partial);
             push_bytes(1, &partial, &mut response);

@@ -3,10 +3,11 @@
 use super::MAX_NAME;
 use super::labels::labels_of;
 use crate::batch::Batch;
+use crate::bytes::varint;
 use crate::series::{Catalog, SeriesKey};
 use crate::time::Timestamp;
 use crate::wire::output_buffer::TextTable;
-use crate::wire::protobuf::{bytes_key, push_bytes, push_varint, varint_length};
+use crate::wire::protobuf::{bytes_key, push_bytes};
 use crate::wire::{Encoder, Protocol, UnsupportedSeries};
 
 /// Length of the timestamps from 1971 to 2109, in bytes.
@@ -65,7 +66,7 @@ impl RemoteWriteEncoder {
         let sample = SAMPLE + USUAL_TIME;
         let mut head = Vec::with_capacity(labels.len() + 8);
         head.push(bytes_key(1));
-        push_varint((labels.len() + 2 + sample) as u64, &mut head);
+        varint::put(&mut head, (labels.len() + 2 + sample) as u64);
         head.extend_from_slice(&labels);
         head.extend_from_slice(&[SAMPLES_KEY, sample as u8, VALUE_KEY]);
         self.heads.push(&head).ok_or("the names together exceed 4 GiB")?;
@@ -77,7 +78,7 @@ impl RemoteWriteEncoder {
         if at != self.at {
             self.at = at;
             self.time.truncate(1);
-            push_varint(at.0.div_euclid(1_000_000) as u64, &mut self.time);
+            varint::put(&mut self.time, at.0.div_euclid(1_000_000) as u64);
         }
     }
 
@@ -87,7 +88,7 @@ impl RemoteWriteEncoder {
         let sample = SAMPLE - 1 + self.time.len();
         let labels = &head[head.len() - 3 - labels as usize..head.len() - 3];
         out.push(bytes_key(1));
-        push_varint((labels.len() + 1 + varint_length(sample as u64) + sample) as u64, out);
+        varint::put(out, (labels.len() + 1 + varint::len(sample as u64) + sample) as u64);
         out.extend_from_slice(labels);
         out.extend_from_slice(&[SAMPLES_KEY, sample as u8, VALUE_KEY]);
         out.extend_from_slice(&value.to_le_bytes());

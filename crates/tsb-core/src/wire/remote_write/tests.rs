@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batch::{Batch, BatchBuf};
+use crate::bytes::varint;
 use crate::series::{Catalog, SeriesKey};
 use crate::time::Timestamp;
-use crate::wire::protobuf::{push_bytes, push_varint};
+use crate::wire::protobuf::push_bytes;
 use crate::wire::testing::{Heap, any_samples, clock, hex, named};
 use crate::wire::{Decoder, Encoder};
 
@@ -35,7 +36,7 @@ fn sample(millis: i64, value: f64) -> Vec<u8> {
     let (mut inner, mut out) = (vec![9], Vec::new());
     inner.extend_from_slice(&value.to_le_bytes());
     inner.push(16);
-    push_varint(millis as u64, &mut inner);
+    varint::put(&mut inner, millis as u64);
     push_bytes(2, &inner, &mut out);
     out
 }

@@ -11,7 +11,7 @@ use tsb_stores::Result;
 use tsb_stores::keyed::KeyedStore;
 use tsb_stores::parts::lock;
 
-use super::Report;
+use super::{FETCH_S, Heard, Report, cluster};
 use crate::error::Error;
 use crate::hm9000::defects::{Defect, Defects};
 use crate::hm9000::listener::{Heartbeat, Heartbeats, Listener, fetch_desired, poll};
@@ -22,8 +22,6 @@ use crate::hm9000::truth::Truth;
 const BUS: usize = 8_192;
 /// The first poll that says fresh is checked by a scan, and then each poll of this number.
 const CHECK_EVERY: usize = 5;
-/// Seconds between fetches of the desired state.
-const FETCH_S: u64 = 60;
 
 /// A run as it was by the machine's clock.
 #[derive(Clone, Debug)]
@@ -36,12 +34,6 @@ pub struct RealTime {
     pub seconds: u64,
     /// Ends the run early.
     pub stop: Arc<AtomicBool>,
-}
-
-/// What the bus carries.
-enum Heard {
-    Advertise,
-    Heartbeat(Heartbeat),
 }
 
 /// What the listener counts.
@@ -57,10 +49,6 @@ impl RealTime {
     /// # Errors
     /// [`Error::Internal`] if a thread cannot be started or has panicked.
     pub fn run(&self, store: &Arc<dyn KeyedStore>, clock: &Arc<dyn Clock>) -> std::result::Result<Report, Error> {
-        let mut cluster = self.simulator;
-        if !self.defects.has(Defect::AppsAdded) {
-            cluster.new_apps = 0;
-        }
         let syncs = Mutex::new(Syncs::default());
         let (bus, heard) = sync_channel(BUS);
         let (fetches, wanted) = sync_channel(1);
@@ -70,7 +58,12 @@ impl RealTime {
                 move || self.listen(store, clock, &heard, syncs)
             });
             let fetching = scope.spawn(move || fetch(store, clock, &wanted));
-            let report = self.tick(Simulator::new(cluster), store, &**clock, (&bus, &fetches));
+            let report = self.tick(
+                Simulator::new(cluster(self.simulator, &self.defects)),
+                store,
+                &**clock,
+                (&bus, &fetches),
+            );
             drop((bus, fetches));
             let ended = listening.join().and(fetching.join());
             ended.map_err(|panic| {

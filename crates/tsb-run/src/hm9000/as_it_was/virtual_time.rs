@@ -12,9 +12,9 @@ use tsb_stores::keyed::{
 use tsb_stores::parts::lock;
 use tsb_stores::{Refusals, Result};
 
-use super::Report;
+use super::{FETCH_S, Heard, Report, cluster};
 use crate::hm9000::defects::{Defect, Defects};
-use crate::hm9000::listener::{Heartbeat, Heartbeats, Listener, desired_puts, mark_desired_fresh, poll};
+use crate::hm9000::listener::{Heartbeats, Listener, desired_puts, mark_desired_fresh, poll};
 use crate::hm9000::simulator::{Event, Simulator, SimulatorOptions};
 use crate::hm9000::truth::Truth;
 
@@ -66,12 +66,6 @@ impl VirtualTime {
     }
 }
 
-/// What the bus carries.
-enum Heard {
-    Advertise,
-    Heartbeat(Heartbeat),
-}
-
 /// A store in memory that takes time for each key. While time passes, the cluster ticks, the
 /// fetcher writes, and the ticker polls.
 struct Device {
@@ -98,10 +92,7 @@ struct World {
 
 impl Device {
     fn new(options: &VirtualTime, clock: Arc<ManualClock>) -> Result<Self> {
-        let mut cluster = options.simulator;
-        if !options.defects.has(Defect::AppsAdded) {
-            cluster.new_apps = 0;
-        }
+        let cluster = cluster(options.simulator, &options.defects);
         let device = Self {
             keys: KeyedMemory::new(KeyedMemoryOptions::default(), clock.clone()),
             clock,
@@ -196,7 +187,7 @@ impl Device {
         world.bus.extend(bus.into_iter().collect::<Result<Vec<_>>>()?);
         world.report.ticked(0);
         if now >= world.next_fetch && !world.is_fetching {
-            world.next_fetch = now + 60 * SECOND_NS;
+            world.next_fetch = now + FETCH_S * SECOND_NS;
             world.is_fetching = true;
             world.desired = desired_puts(&self.keys, &world.simulator)?.into();
         }

@@ -11,9 +11,8 @@ use tsb_stores::keyed::{Key, KeyedStore, Put};
 
 use super::TTL_NS;
 use super::schedule::Due;
-use crate::hm9000::records::{instance_key, key, presence_key};
+use crate::hm9000::records::{ACTUAL, instance_key, key, presence_key};
 use crate::hm9000::simulator::{AppState, HEARTBEAT_INTERVAL_S, Simulator};
-use crate::hm9000::truth::ACTUAL;
 
 /// The heartbeats of a fixed cluster.
 #[derive(Debug)]

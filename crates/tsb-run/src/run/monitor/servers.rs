@@ -11,12 +11,7 @@ pub(super) fn with_servers(plan: &Plan, of_store: &[u32]) -> Vec<u32> {
     let mut pids = plan.watch_pids.clone();
     pids.extend(of_store.iter().filter(|pid| !plan.watch_pids.contains(pid)));
     let places: Vec<Listening> = plan.stores.iter().flat_map(places).collect();
-    let found = if places.is_empty() {
-        Vec::new()
-    } else {
-        listeners(&places)
-    };
-    let others = found.into_iter().filter(|pid| *pid != std::process::id());
+    let others = listeners(&places).into_iter().filter(|pid| *pid != std::process::id());
     let new: Vec<u32> = others.filter(|pid| !pids.contains(pid)).collect();
     pids.extend(new);
     pids
@@ -34,13 +29,7 @@ fn places(spec: &Spec) -> Vec<Listening> {
     let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
     let others = ["render", "processes"].into_iter().filter_map(|name| spec.option(name));
     let all = std::iter::once(hosts).chain(others).flat_map(|hosts| hosts.split(','));
-    all.filter_map(local_port).map(Listening::Port).collect()
-}
-
-fn local_port(host: &str) -> Option<u16> {
-    let (name, port) = host.rsplit_once(':')?;
-    let is_local = name.starts_with("127.") || ["localhost", "[::1]"].contains(&name);
-    is_local.then(|| port.parse().ok()).flatten()
+    all.filter_map(Listening::of_local).collect()
 }
 
 #[cfg(test)]
@@ -57,7 +46,7 @@ mod tests {
             ("localhost", None),
             ("127.0.0.1:x", None),
         ] {
-            assert_eq!(local_port(host), port, "{host}");
+            assert_eq!(Listening::of_local(host), port.map(Listening::Port), "{host}");
         }
         let spec: Spec = "rrdcached:unix:/run/s.sock".parse().unwrap();
         assert_eq!(places(&spec), [Listening::Path("/run/s.sock".to_owned())]);

@@ -9,7 +9,7 @@ use tsb_stores::{Capabilities, Consolidation, TimeRange};
 
 use super::answer::QueryAnswer;
 use super::derive::is_right;
-use crate::audit::{Columns, Difference, History, NamedSamples, Rules, compare, largest, supersede};
+use crate::audit::{Columns, Difference, History, NamedSamples, Rules, compare, supersede};
 use crate::plan::QueryShape;
 use crate::run::run_context::RunContext;
 
@@ -274,11 +274,8 @@ impl<'w> AnswerCheck<'w> {
         };
         let rules = &self.rules;
         let values: Vec<f64> = matching.collect();
-        let is_right = |found: &f64| {
-            values
-                .iter()
-                .any(|value| rules.is_same(*value, *found, largest(&values)))
-        };
+        let largest = rules.largest(&values);
+        let is_right = |found: &f64| values.iter().any(|value| rules.is_same(*value, *found, largest));
         let is_there = rows.times.iter().all(|found| *found == at) && rows.values.iter().all(is_right);
         let may_be_gone = at < asked.kept_from;
         if is_there && (may_be_gone || !rows.is_empty()) {
