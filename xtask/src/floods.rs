@@ -4,6 +4,7 @@
 
 mod payload;
 mod program;
+mod protobuf;
 
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ const PEERS: u64 = 5_000;
 const CONNECTIONS: usize = 600;
 
 /// What listens, over what, and how samples are written for it.
-const LISTENERS: [(&str, Wire); 16] = [
+const LISTENERS: [(&str, Wire); 18] = [
     ("graphite+tcp", Wire::Graphite),
     ("graphite+udp", Wire::Graphite),
     ("influx+tcp", Wire::Influx),
@@ -32,7 +33,9 @@ const LISTENERS: [(&str, Wire); 16] = [
     ("kairosdb+tcp", Wire::Put),
     ("kairosdb-json+http", Wire::KairosdbHttp),
     ("opentsdb+tcp", Wire::Put),
+    ("otlp+http", Wire::Otlp),
     ("pickle+tcp", Wire::Pickle),
+    ("remote-write+http", Wire::RemoteWrite),
     ("statsd+tcp", Wire::Statsd),
     ("statsd+udp", Wire::Statsd),
     ("tsb+tcp", Wire::Tsb),

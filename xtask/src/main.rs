@@ -52,8 +52,7 @@ cargo xtask JOB
              tsbs_load_influx and tsb emit in turn over HTTP into one tsb ingest (A B B A, N times), with
              one connection and several, plain and compressed
   servers up|down|status [NAME...]
-             real servers on loopback: rrdcached, mongod, mongod-set, etcd, etcd-three, postgres; all of them where
-             none is named. up installs and starts them, each in a folder of target/servers that it empties
+             real servers on loopback, all of them where none is named (status lists them). up installs and starts them, each in a folder of target/servers that it empties
              first; down stops exactly those; status [--format json] lists specs, pids, ports and memory
   servers table [--seconds N] [--only 'SERVER LEVEL'] [--program TSB] [--out FILE]
              every layout of MongoDB at three levels with one and eight workers, by runs that read all back;

@@ -441,7 +441,7 @@ pub struct DoctorArgs {
     /// Also measure the disk: times of reads, writes and syncs, and rates with 16 in flight
     ///
     /// Takes about four seconds and a file of 64 MiB in the folder, which is removed again. The JSON
-    /// has the result as `device`: the parameters of the model behind `tsb reproduce --simulate`.
+    /// has the result as `device`: the parameters of the model behind `tsb reproduce rrdcached --simulate`.
     #[arg(long)]
     pub device: bool,
     /// How to print the findings on stdout

@@ -29,7 +29,7 @@ pub fn command(args: &StoresArgs) -> Result<Exit, Failure> {
 fn name(store: &StoreInfo) -> String {
     match (store.is_wrapper, store.path) {
         (true, _) => format!("{}+STORE", store.scheme),
-        (false, PathKind::Path | PathKind::Address) => format!("{}:PATH", store.scheme),
+        (false, PathKind::Path | PathKind::Address { .. }) => format!("{}:PATH", store.scheme),
         (false, PathKind::Nowhere) => format!("{}:", store.scheme),
     }
 }

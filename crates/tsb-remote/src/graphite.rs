@@ -8,9 +8,9 @@
 //! <https://graphite.readthedocs.io/en/latest/whisper.html>
 //!
 //! A series becomes a path below the prefix, its labels the last parts of the path. The client is
-//! *not* one of tagged series: those need a database of tags beside Whisper. Nothing at the server
-//! names a run, and no request removes a series: [`remove`] deletes Whisper's files, if it is told
-//! where they are.
+//! *not* one of tagged series: those need a database of tags beside Whisper. The server
+//! has no name for a run and no request that removes a series: [`remove`] deletes the files of
+//! Whisper, where an option names their folder.
 
 mod client;
 mod cursor;

@@ -179,7 +179,15 @@ impl Spec {
 
     /// Whether it is a client of a server, that is, of another program that stores the samples.
     pub fn is_client(&self) -> bool {
-        self.base.path == PathKind::Address || ["rrdcached", "exec"].contains(&self.base.scheme)
+        self.base.path.is_address() || ["rrdcached", "exec"].contains(&self.base.scheme)
+    }
+
+    /// The ports at which its server listens if the address names none; empty for other stores.
+    pub(crate) fn default_ports(&self) -> &'static [u16] {
+        match self.base.path {
+            PathKind::Address { ports } => ports,
+            PathKind::Path | PathKind::Nowhere => &[],
+        }
     }
 
     /// The part between the scheme and the options, without credentials.
@@ -273,7 +281,7 @@ fn parse(text: &str) -> std::result::Result<Spec, String> {
     for option in query.split('&').filter(|option| !option.is_empty()) {
         // The text taken for options may be a part of a password, so it is redacted.
         let clear = |what: String| {
-            if base.path == PathKind::Address && query.contains('@') {
+            if base.path.is_address() && query.contains('@') {
                 AT.to_owned()
             } else {
                 what
@@ -299,7 +307,7 @@ const AT: &str = "an @ stands behind the ?; in user and password write ? as %3F 
 /// one with hosts and a place.
 fn split<'t>(base: &StoreInfo, rest: &'t str) -> (Option<&'t str>, String, &'t str) {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    if base.path != PathKind::Address {
+    if !base.path.is_address() {
         return (None, path.to_owned(), query);
     }
     let whole = |path: &str| {
@@ -374,7 +382,7 @@ impl fmt::Display for Spec {
                 write!(f, "{}{HIDDEN}@{hosts}", &self.path[..self.path.len() - hosts.len()])?;
             }
             (None, PathKind::Path) => f.write_str(&self.path)?,
-            (None, PathKind::Address | PathKind::Nowhere) => f.write_str(&redact(&self.path))?,
+            (None, PathKind::Address { .. } | PathKind::Nowhere) => f.write_str(&redact(&self.path))?,
         }
         for (index, (name, value)) in self.options.iter().enumerate() {
             let option = redact(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));

@@ -70,7 +70,7 @@ fn mutate() -> Result<Outcome> {
 }
 
 /// Each library with features of its own alone: what one feature needs must not come from
-/// another. Those that need a server or librrd are built by `clippy`, with all others.
+/// another. `clippy` builds all of them together.
 fn each_feature() -> Result<Outcome> {
     let combinations: &[&[&str]] = &[
         &["check", "--package", "tsb-core"],

@@ -43,6 +43,8 @@ pub(super) const LISTENERS: &[&str] = &[
     "kairosdb+tcp",
     "kairosdb-json+http",
     "opentsdb+tcp",
+    "otlp+http",
+    "remote-write+http",
     "pickle+tcp",
     "statsd+tcp",
     "statsd+udp",

@@ -1,5 +1,7 @@
 //! Payloads with ever new names, in the protocol of each listener.
 
+use super::protobuf;
+
 /// What stands before the table in a page of results.
 pub(super) const PREFACE: &str = "\
 # Floods
@@ -7,6 +9,10 @@ pub(super) const PREFACE: &str = "\
 What `cargo xtask floods` printed: each listener under a flood, the bound of its memory that \
 [limits.md](../limits.md) states for the limits it was started with, and the peak that the kernel measured (`VmHWM`).
 ";
+
+const REMOTE_WRITE: &str = "/api/v1/write";
+const OTLP: &str = "/v1/metrics";
+const PROTOBUF: &str = "application/x-protobuf";
 
 /// Bytes of the names of a flood that has many.
 pub(super) const SHORT_NAME: usize = 24;
@@ -19,6 +25,8 @@ pub(super) enum Wire {
     InfluxHttp,
     Put,
     KairosdbHttp,
+    RemoteWrite,
+    Otlp,
     Pickle,
     Statsd,
     Tsb,
@@ -32,7 +40,7 @@ impl Wire {
     pub(super) fn longest_name(self) -> usize {
         match self {
             Self::Graphite | Self::Pickle => 16_000,
-            Self::Influx | Self::InfluxHttp | Self::DalmatinerJuly => 30_000,
+            Self::Influx | Self::InfluxHttp | Self::RemoteWrite | Self::Otlp | Self::DalmatinerJuly => 30_000,
             Self::Put | Self::KairosdbHttp => 900,
             Self::Statsd => 400,
             Self::DalmatinerStream => 20_000,
@@ -81,6 +89,8 @@ impl Wire {
                     &[b"[", out.as_slice(), b"]"].concat(),
                 )
             }
+            Self::RemoteWrite => post(REMOTE_WRITE, PROTOBUF, &protobuf::snappy(&out)),
+            Self::Otlp => post(OTLP, PROTOBUF, &protobuf::export(&out)),
             _ => out,
         }
     }
@@ -93,6 +103,14 @@ impl Wire {
             Self::Put => format!("put {name} {at} {number} h=a\n"),
             Self::KairosdbHttp => {
                 format!("{{\"name\":\"{name}\",\"datapoints\":[[{at}000,{number}]],\"tags\":{{\"h\":\"a\"}}}},")
+            }
+            Self::RemoteWrite => {
+                out.extend(protobuf::time_series(name, number as f64, at * 1_000));
+                return;
+            }
+            Self::Otlp => {
+                out.extend(protobuf::metric(name, number as f64, at * 1_000_000_000));
+                return;
             }
             Self::Statsd => format!("{name}:{number}|g\n"),
             // (name, (time, value)), as the second protocol of pickles has it.
@@ -140,10 +158,10 @@ impl Wire {
     /// The beginning of a record that never ends.
     pub(super) fn half(self) -> Vec<u8> {
         match self {
-            Self::InfluxHttp => b"POST /write?db=f HTTP/1.1\r\nHost: h\r\nContent-Length: 24000000\r\n\r\n".to_vec(),
-            Self::KairosdbHttp => {
-                b"POST /api/v1/datapoints HTTP/1.1\r\nHost: h\r\nContent-Length: 24000000\r\n\r\n[".to_vec()
-            }
+            Self::InfluxHttp => unfinished("/write?db=f", "text/plain", b""),
+            Self::KairosdbHttp => unfinished("/api/v1/datapoints", "application/json", b"["),
+            Self::RemoteWrite => unfinished(REMOTE_WRITE, PROTOBUF, b""),
+            Self::Otlp => unfinished(OTLP, PROTOBUF, b""),
             // As long as a frame may be.
             Self::Pickle => 0x000f_fff0_u32.to_be_bytes().to_vec(),
             _ => self.prelude(),
@@ -170,10 +188,25 @@ fn pickle(tuples: &[u8]) -> Vec<u8> {
 }
 
 fn post(target: &str, kind: &str, body: &[u8]) -> Vec<u8> {
-    let length = body.len();
-    let mut request =
-        format!("POST {target} HTTP/1.1\r\nHost: h\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n")
-            .into_bytes();
+    request(target, kind, body.len(), body)
+}
+
+/// A request whose body is announced to be long, and begins with `body`.
+fn unfinished(target: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    request(target, kind, 24_000_000, body)
+}
+
+fn request(target: &str, kind: &str, length: usize, body: &[u8]) -> Vec<u8> {
+    // Remote write is always a snappy block.
+    let encoding = if target == REMOTE_WRITE {
+        "Content-Encoding: snappy\r\n"
+    } else {
+        ""
+    };
+    let mut request = format!(
+        "POST {target} HTTP/1.1\r\nHost: h\r\nContent-Type: {kind}\r\n{encoding}Content-Length: {length}\r\n\r\n"
+    )
+    .into_bytes();
     request.extend(body);
     request
 }

@@ -45,9 +45,7 @@ fn user_start(text: &str, at: usize) -> usize {
 
 /// The text without the values of secret options.
 fn without_secrets(text: &str, info: Option<&StoreInfo>) -> String {
-    let options_of = info
-        .filter(|info| info.path == PathKind::Address)
-        .map(|info| info.options);
+    let options_of = info.filter(|info| info.path.is_address()).map(|info| info.options);
     let is_unknown = |name: &str| {
         options_of.is_some_and(|options| !options.is_empty() && options.iter().all(|option| option.name != name))
     };

@@ -42,7 +42,17 @@ pub enum PathKind {
     /// A file, folder or socket of this machine, printed as it was written.
     Path,
     /// A server's address; credentials in it are never printed.
-    Address,
+    Address {
+        /// Where the server listens if the address has no port.
+        ports: &'static [u16],
+    },
+}
+
+impl PathKind {
+    /// Whether it is a server's address.
+    pub fn is_address(self) -> bool {
+        matches!(self, Self::Address { .. })
+    }
 }
 
 /// A store or wrapper, as explained to users.

@@ -28,8 +28,20 @@ fn places(spec: &Spec) -> Vec<Listening> {
     let authority = address.rsplit_once('/').map_or(address, |(authority, _)| authority);
     let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
     let others = ["render", "processes"].into_iter().filter_map(|name| spec.option(name));
-    let all = std::iter::once(hosts).chain(others).flat_map(|hosts| hosts.split(','));
-    all.filter_map(Listening::of_local).collect()
+    let ports = spec.default_ports();
+    let own = hosts.split(',').flat_map(|host| places_of(host, ports));
+    let others = others.flat_map(|hosts| hosts.split(','));
+    own.chain(others.filter_map(Listening::of_local)).collect()
+}
+
+/// The places of one host; those of every default port if it names none.
+fn places_of(host: &str, ports: &[u16]) -> Vec<Listening> {
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    if has_port {
+        return Listening::of_local(host).into_iter().collect();
+    }
+    let named = ports.iter().map(|port| format!("{host}:{port}"));
+    named.filter_map(|host| Listening::of_local(&host)).collect()
 }
 
 #[cfg(test)]
@@ -53,6 +65,11 @@ mod tests {
         let spec = "graphite://127.0.0.1:1/p?render=localhost:2&processes=127.0.0.1:3,127.0.0.1:4";
         let ports = [1, 2, 3, 4].map(Listening::Port);
         assert_eq!(places(&spec.parse().unwrap()), ports);
+        let spec: Spec = "graphite://localhost/p?render=localhost:80".parse().unwrap();
+        let ports = [2003, 2004, 80].map(Listening::Port);
+        assert_eq!(places(&spec), ports);
+        let spec: Spec = "mongo://user:pw@127.0.0.1,10.0.0.1/db".parse().unwrap();
+        assert_eq!(places(&spec), [Listening::Port(27_017)]);
         let spec: Spec = "memory:".parse().unwrap();
         assert!(places(&spec).is_empty());
     }

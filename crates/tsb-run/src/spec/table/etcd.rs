@@ -11,7 +11,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "synced, on more than half of the members",
     feature: Some("etcd"),
     is_wrapper: false,
-    path: PathKind::Address,
+    path: PathKind::Address { ports: &[2379] },
     options: &OPTIONS,
     #[cfg(feature = "etcd")]
     make: Some(Make::Client(client::open)),

@@ -11,7 +11,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "unconfirmed: carbon acknowledges nothing",
     feature: Some("graphite"),
     is_wrapper: false,
-    path: PathKind::Address,
+    path: PathKind::Address { ports: &[2003, 2004] },
     options: &OPTIONS,
     #[cfg(feature = "graphite")]
     make: Some(Make::Client(client::open)),

@@ -11,7 +11,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "synced, in the write-ahead log",
     feature: Some("influx"),
     is_wrapper: false,
-    path: PathKind::Address,
+    path: PathKind::Address { ports: &[8086] },
     options: &OPTIONS,
     #[cfg(feature = "influx")]
     make: Some(Make::Client(client::open)),

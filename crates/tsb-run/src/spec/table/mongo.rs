@@ -11,7 +11,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "volatile; synced by j=1 or w=majority; any of them by a flush",
     feature: Some("mongo"),
     is_wrapper: false,
-    path: PathKind::Address,
+    path: PathKind::Address { ports: &[27_017] },
     options: &OPTIONS,
     #[cfg(feature = "mongo")]
     make: Some(Make::Client(client::open)),

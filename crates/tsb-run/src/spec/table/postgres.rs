@@ -11,7 +11,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "as the server's synchronous_commit and fsync say: volatile, buffered or synced; by a flush",
     feature: Some("postgres"),
     is_wrapper: false,
-    path: PathKind::Address,
+    path: PathKind::Address { ports: &[5432] },
     options: &OPTIONS,
     #[cfg(feature = "postgres")]
     make: Some(Make::Client(client::open)),

@@ -11,7 +11,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "buffered",
     feature: Some("prometheus"),
     is_wrapper: false,
-    path: PathKind::Address,
+    path: PathKind::Address { ports: &[9090] },
     options: &OPTIONS,
     #[cfg(feature = "prometheus")]
     make: Some(Make::Client(client::open)),

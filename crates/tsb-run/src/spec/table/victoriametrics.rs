@@ -11,7 +11,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     durability: "volatile; a flush makes it synced, by a snapshot",
     feature: Some("victoriametrics"),
     is_wrapper: false,
-    path: PathKind::Address,
+    path: PathKind::Address { ports: &[8428] },
     options: &OPTIONS,
     #[cfg(feature = "victoriametrics")]
     make: Some(Make::Client(client::open)),
