@@ -118,6 +118,11 @@ impl Fixture for Server {
         Ok(Box::new(OwnPlace { spec: self.next("") }))
     }
 
+    /// Their files are out of reach.
+    fn can_damage(&self) -> bool {
+        false
+    }
+
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
         Ok(Box::new(OwnPlace {
             spec: address.to_owned(),
