@@ -114,6 +114,7 @@ const SLOW: &[(&str, &[&str])] = &[
             "influx-cut::c6_of_equal",
             "influx-cut::c6_very_late",
             "influx-cut::c7",
+            "influx-cut::c8",
             "influx-cut::c10",
         ],
     ),
@@ -123,7 +124,7 @@ const SLOW: &[(&str, &[&str])] = &[
     ),
     (
         "a flush is a snapshot of the whole server",
-        &["victoriametrics::c8_flush_covers_what_others_wrote"],
+        &["victoriametrics::c8_flush"],
     ),
 ];
 

@@ -2,8 +2,8 @@
 //! I/O, no clock.
 //!
 //! The finest archive is compared with what was sent: of each slot, the last sample that arrived or
-//! the one with the latest timestamp. A slot of a coarser archive is computed from the slots that the archive before it returned, where
-//! those can still be read, and otherwise from what was sent.
+//! the one with the latest timestamp. A slot of a coarser archive is computed from the slots that
+//! the archive before it returned, where those can still be read, and otherwise from what was sent.
 
 use std::collections::BTreeMap;
 

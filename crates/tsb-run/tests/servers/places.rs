@@ -53,7 +53,7 @@ impl ServerKind {
             return Some(format!("the feature {} is not built", self.feature));
         }
         let is_named = std::env::var(variable).is_ok();
-        (!is_named).then(|| format!("{variable} is not set; cargo xtask ci --only servers starts what it names"))
+        (!is_named).then(|| format!("{variable} is not set; cargo xtask servers up starts what it names"))
     }
 }
 
