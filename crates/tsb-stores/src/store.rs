@@ -320,7 +320,8 @@ pub enum Exactness {
     OnePerSlot(i64),
     /// Only consolidated rows come back, which follow from the samples by this rule.
     Consolidated(Consolidated),
-    /// One value per slot comes back, and longer slots that follow from shorter ones by this rule.
+    /// One value per slot comes back, and longer slots that follow from shorter ones by this rule. Of
+    /// the samples of one slot it is the last that arrived, or the one with the latest timestamp.
     Slots(SlotArchives),
     /// Nothing comes back.
     Nothing,

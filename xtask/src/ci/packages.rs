@@ -67,13 +67,13 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "graphite-carbon",
         probe: &["carbon-relay", "--help"],
-        steps: &["clients"],
-        needed_by: "clients, which has a carbon relay pass on to tsb",
+        steps: &["servers", "clients"],
+        needed_by: "servers, which starts carbon, and clients, which has a carbon relay pass on to tsb",
     },
     Package {
         name: "graphite-web",
         probe: &["/usr/bin/python3", "-c", "import graphite.render"],
-        steps: &[],
+        steps: &["servers"],
         needed_by: "servers, which reads carbon's files back by its render API",
     },
     Package {
@@ -115,13 +115,13 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "influxdb",
         probe: &["influxd", "version"],
-        steps: &[],
+        steps: &["servers"],
         needed_by: "servers, which starts InfluxDB",
     },
     Package {
         name: "victoria-metrics",
         probe: &["victoria-metrics", "--version"],
-        steps: &[],
+        steps: &["servers"],
         needed_by: "servers, which starts VictoriaMetrics",
     },
     Package {

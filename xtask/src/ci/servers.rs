@@ -3,15 +3,14 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{Outcome, features, packages, tests_run, whole_run};
 use crate::servers;
-use crate::shell::{capture_any, cargo, root, target_folder};
+use crate::shell::{capture, capture_any, cargo, root, target_folder};
 
-/// The server, and the variable by which tests are told where it is. Those of InfluxDB,
-/// VictoriaMetrics and carbon do not all pass yet, and run by hand.
+/// The server, and the variable by which tests are told where it is.
 const SERVERS: &[(&str, &str)] = &[
     ("mongod", "TSB_TEST_MONGO"),
     ("mongod-set", "TSB_TEST_MONGO_SET"),
@@ -20,6 +19,9 @@ const SERVERS: &[(&str, &str)] = &[
     ("postgres", "TSB_TEST_POSTGRES"),
     ("rrdcached", "TSB_TEST_RRDCACHED"),
     ("prometheus", "TSB_TEST_PROMETHEUS"),
+    ("influxdb", "TSB_TEST_INFLUX"),
+    ("victoriametrics", "TSB_TEST_VICTORIAMETRICS"),
+    ("carbon", "TSB_TEST_CARBON"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
@@ -28,6 +30,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("etcd", "TSB_TEST_ETCD_PROGRAM"),
     ("prometheus", "TSB_TEST_PROMETHEUS_PROGRAM"),
     ("postgres", "TSB_TEST_POSTGRES_PROGRAM"),
+    ("influxdb", "TSB_TEST_INFLUX_PROGRAM"),
+    ("victoriametrics", "TSB_TEST_VICTORIAMETRICS_PROGRAM"),
+    ("carbon", "TSB_TEST_CARBON_PROGRAM"),
 ];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
@@ -50,38 +55,106 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
         "54000",
     ),
     ("prometheus", "drop=1", "1000", "54000"),
+    ("influxdb", "drop=1", "1000", "54000"),
+    ("victoriametrics", "drop=1", "1000", "54000"),
+    // A file for each series, and a slot per second.
+    ("carbon", "drop=1", "1000", "1000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];
 
-/// Checks that take minutes where a series is a collection, or a write waits for a majority or a
-/// disk; a lone server runs them in its other layouts. They run by hand: `cargo test --workspace
-/// --all-features --test servers`.
-const SLOW: &[&str] = &[
-    "mongo-mohawk::c7_random",
-    "mongo-mohawk::c7_long",
-    "mongo-mohawk::c7_rows",
-    "mongo-set::c7",
-    "etcd-cut::c7_long",
-    "etcd-cut::c7_rows",
-    "etcd-three::c7_long",
-    "etcd-three::c7_rows",
-    "postgres-copy::c6_equal_timestamps_in_old_data",
-    "postgres-copy::c6_very_late_samples_are_taken",
-    "postgres-copy::c7_long",
-    "postgres-copy::c7_rows",
-    // Whole batches are checked by `influx`; what a cut changes is in the other checks.
-    "influx-cut::c7",
-    "influx-cut::c10",
-    // Each of its many reads may have to wait until the last write is visible.
-    "victoriametrics::c7_random",
+/// Why checks take minutes, and which ones; a lone server or another layout runs the same checks in
+/// less. `cargo xtask ci --only slow-servers` runs them, and so does `--full`.
+const SLOW: &[(&str, &[&str])] = &[
+    (
+        "a series is a collection, which takes the server tens of milliseconds",
+        &[
+            "mongo-mohawk::c7_random",
+            "mongo-mohawk::c7_long",
+            "mongo-mohawk::c7_rows",
+        ],
+    ),
+    ("a write waits for a majority", &["mongo-set::c7"]),
+    (
+        "a write waits for the disk, of each of three nodes or in many transactions",
+        &[
+            "etcd-cut::c7_long",
+            "etcd-cut::c7_rows",
+            "etcd-three::c7_long",
+            "etcd-three::c7_rows",
+        ],
+    ),
+    (
+        "a write is a commit, which waits for the disk",
+        &[
+            "postgres-copy::c6_equal_timestamps_in_old_data",
+            "postgres-copy::c6_very_late_samples_are_taken",
+            "postgres-copy::c7_long",
+            "postgres-copy::c7_rows",
+        ],
+    ),
+    (
+        "a request waits for the disk, and these checks write a few samples thousands of times",
+        &[
+            "influx::c6_equal_timestamps_in_old_data",
+            "influx::c6_very_late_samples_are_taken",
+            "influx::c7_gaps",
+            "influx::c7_long",
+            "influx::c7_random",
+            "influx::c7_rows_of_a_long_history",
+            "influx::c7_stats",
+        ],
+    ),
+    (
+        "a batch is many requests, each of which waits for the disk; `influx` checks whole batches",
+        &[
+            "influx-cut::c1",
+            "influx-cut::c6_equal",
+            "influx-cut::c6_late",
+            "influx-cut::c6_of_equal",
+            "influx-cut::c6_very_late",
+            "influx-cut::c7",
+            "influx-cut::c8",
+            "influx-cut::c10",
+        ],
+    ),
+    (
+        "each of many reads may have to wait until the last write is visible",
+        &["victoriametrics::c7_random"],
+    ),
+    (
+        "a flush is a snapshot of the whole server",
+        &["victoriametrics::c8_flush"],
+    ),
 ];
 
 /// Tests at once: most of their time they wait for a server's disk, and not for a core.
 const THREADS: &str = "12";
 
-/// Conformance and audit on each of them.
+/// Conformance and audit on each of them, without what is slow.
 pub(super) fn check() -> Result<Outcome> {
+    with_servers(|| Ok(format!("{}; {}", conformance()?, audits()?)))
+}
+
+/// The slow checks.
+pub(super) fn slow() -> Result<Outcome> {
+    with_servers(|| {
+        let mut notes = Vec::new();
+        for name in slow_names() {
+            let mut test = tests(&[])?;
+            let count = tests_run::counted(test.args(["--", name, "--test-threads", THREADS]));
+            notes.push(format!("{name}: {}", count.with_context(|| name)?.note()));
+        }
+        Ok(notes.join("; "))
+    })
+}
+
+fn slow_names() -> impl Iterator<Item = &'static str> {
+    SLOW.iter().flat_map(|(_, names)| names.iter().copied())
+}
+
+/// Starts the servers that are not up, and stops those afterwards.
+fn with_servers(run: impl FnOnce() -> Result<String>) -> Result<Outcome> {
     let missing = packages::missing_for_servers();
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
@@ -89,30 +162,18 @@ pub(super) fn check() -> Result<Outcome> {
     let names: Vec<&str> = SERVERS.iter().map(|(name, _)| *name).collect();
     let ours: Vec<&str> = names.iter().copied().filter(|name| !servers::is_up(name)).collect();
     servers::up(&names)?;
-    let checked = conformance().and_then(|passed| Ok((passed, audits()?)));
+    let ended = run();
     if !ours.is_empty() {
         servers::down(&ours)?;
     }
-    let (passed, audited) = checked?;
-    Ok(Outcome::Passed(format!("{passed}; {audited}")))
+    Ok(Outcome::Passed(ended?))
 }
 
-fn conformance() -> Result<String> {
-    // As the other tests are built, so that nothing is built again; with them comes `tsb`.
-    let mut test = cargo(&[
-        "test",
-        "--workspace",
-        "--test",
-        "servers",
-        "--test",
-        "garbled",
-        "--test",
-        "listed",
-    ]);
-    test.args(features::every()?).args(["--", "--test-threads", THREADS]);
-    for slow in SLOW {
-        test.args(["--skip", slow]);
-    }
+/// The tests of servers, which are told where they are. As the other tests are built, so that
+/// nothing is built again; with them comes `tsb`.
+fn tests(more: &[&str]) -> Result<Command> {
+    let mut test = cargo(&["test", "--workspace", "--test", "servers"]);
+    test.args(more).args(features::every()?);
     for (name, variable) in SERVERS {
         test.env(variable, servers::store_of(name)?);
     }
@@ -120,6 +181,19 @@ fn conformance() -> Result<String> {
         if let Some(program) = servers::program_of(name) {
             test.env(variable, program);
         }
+    }
+    Ok(test)
+}
+
+fn conformance() -> Result<String> {
+    let listed = capture(tests(&[])?.args(["--", "--list"]))?;
+    if let Some(name) = slow_names().find(|name| !listed.contains(name)) {
+        bail!("no test is called {name}, which is left out as slow");
+    }
+    let mut test = tests(&["--test", "garbled", "--test", "listed"])?;
+    test.args(["--", "--test-threads", THREADS]);
+    for name in slow_names() {
+        test.args(["--skip", name]);
     }
     Ok(tests_run::counted(&mut test)?.note())
 }

@@ -31,6 +31,7 @@ pub(super) const STEPS: &[Step] = &[
     step("tutorial", tutorial::check),
     step("dist", crate::dist::check),
     long("properties", tests_run::properties),
+    long("slow-servers", servers::slow),
     long("mutate", mutate),
     long("fuzz", fuzz),
     long("peers", peers),

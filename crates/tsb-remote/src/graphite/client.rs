@@ -15,6 +15,7 @@ use super::spec_error;
 use crate::acks::Acks;
 use crate::http::{Authorization, HttpServer};
 use crate::{Address, Client};
+use tsb_stores::DamageLog;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{Keys, read, write};
 use tsb_stores::store::{
@@ -44,6 +45,8 @@ pub struct GraphiteClient {
     keys: RwLock<Keys>,
     /// The path of each series, by number.
     paths: RwLock<Vec<String>>,
+    /// Files that the render API could not read.
+    damage: Arc<DamageLog>,
     acks: Acks,
 }
 
@@ -97,6 +100,7 @@ impl GraphiteClient {
             options: options.clone(),
             keys: RwLock::new(Keys::new(Vec::new(), options.max_series)),
             paths: RwLock::default(),
+            damage: Arc::default(),
             acks: Acks::default(),
         };
         if let Some(render) = &client.render {
@@ -317,7 +321,7 @@ impl Client for GraphiteClient {
         let path_of = |number: u32| paths.get(number as usize).cloned().unwrap_or_default();
         let series = query.series.iter().copied();
         let series = series.zip(numbers.into_iter().map(path_of)).collect();
-        Ok(GraphiteCursor::new(render, window, query.range, series))
+        Ok(GraphiteCursor::new(render, &self.damage, window, query.range, series))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
@@ -339,6 +343,7 @@ impl Client for GraphiteClient {
         let series = read(&self.keys).defined() as u64;
         let mut stats = Stats::new(series, accepted, accepted);
         (stats.footprint, stats.disk_bytes) = self.footprint();
+        stats.damage = self.damage.list();
         stats
     }
 

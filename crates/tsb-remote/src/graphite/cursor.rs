@@ -5,10 +5,11 @@ use std::vec::IntoIter;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::render::{Render, Window};
+use super::render::{Render, SlotsRead, Window};
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::store::TimeRange;
+use tsb_stores::{Damage, DamageKind, DamageLog};
 
 /// Maximum number of series in one request.
 pub(super) const SERIES_MAX: usize = 32;
@@ -20,12 +21,20 @@ pub struct GraphiteCursor {
     window: Window,
     range: TimeRange,
     remaining: IntoIter<(SeriesId, String)>,
+    damage: Arc<DamageLog>,
     read: IntoIter<Chunk>,
 }
 
 impl GraphiteCursor {
-    /// Reads the slots of a window whose starts are in `range`.
-    pub(super) fn new(render: &Arc<Render>, window: Window, range: TimeRange, series: Vec<(SeriesId, String)>) -> Self {
+    /// Reads the slots of a window whose starts are in `range`; files that cannot be read are noted
+    /// in `damage`.
+    pub(super) fn new(
+        render: &Arc<Render>,
+        damage: &Arc<DamageLog>,
+        window: Window,
+        range: TimeRange,
+        series: Vec<(SeriesId, String)>,
+    ) -> Self {
         let is_empty = window.after >= window.until;
         let series = if is_empty { Vec::new() } else { series };
         Self {
@@ -33,6 +42,7 @@ impl GraphiteCursor {
             window,
             range,
             remaining: series.into_iter(),
+            damage: Arc::clone(damage),
             read: Vec::new().into_iter(),
         }
     }
@@ -45,7 +55,11 @@ impl GraphiteCursor {
         let mut paths: Vec<String> = some.iter().map(|(_, path)| path.clone()).collect();
         paths.sort_unstable();
         paths.dedup();
-        let slots = self.render.read(&paths, self.window).await?;
+        let SlotsRead { slots, unreadable, .. } = self.render.read(&paths, self.window).await?;
+        for path in unreadable {
+            let what = "its file cannot be read, as when carbon is killed while it makes one";
+            self.damage.note(Damage::new(DamageKind::Unreadable, path, what));
+        }
         let chunk = |(series, path): (SeriesId, String)| {
             let rows = slots.get(&path)?.iter();
             let rows = rows.map(|(start_s, value)| (Timestamp::from_secs(*start_s), *value));

@@ -7,13 +7,40 @@ use serde::Deserialize;
 use tsb_core::time::{Clock, MonotonicClock};
 
 use crate::http::{Answer, HttpServer, Request, encoded};
-use tsb_stores::error::Result;
+use tsb_stores::error::{Error, Result};
 
 const READING: &str = "read slots";
 const LISTING: &str = "list series";
 
 /// Known slots of a path: the start in seconds, and the value.
 pub(super) type Slots = Vec<(i64, f64)>;
+
+/// A path that no series has: an answer about it shows that the server is well.
+const NOBODY: &str = "tsb-nobody";
+
+/// What was read of some paths.
+#[derive(Debug, Default)]
+pub(super) struct SlotsRead {
+    /// The known slots of each path; a path without any is left out.
+    pub(super) slots: HashMap<String, Slots>,
+    /// Paths whose file the server cannot read.
+    pub(super) unreadable: Vec<String>,
+    /// Whether the server has answered about other paths since it failed.
+    is_well: bool,
+}
+
+/// Why a request has no slots.
+enum NoSlots {
+    /// The server failed, which may be the fault of one file.
+    Failed(Error),
+    Other(Error),
+}
+
+impl From<Error> for NoSlots {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
 
 /// The slots to ask for, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +137,35 @@ impl Render {
     }
 
     /// The known slots of each path in a window; a path without any is left out.
-    pub(super) async fn read(&self, paths: &[String], window: Window) -> Result<HashMap<String, Slots>> {
+    ///
+    /// graphite-web fails a request if one file of it is still being made, or was when carbon was
+    /// killed. So paths are divided until those are found.
+    pub(super) async fn read(&self, paths: &[String], window: Window) -> Result<SlotsRead> {
+        let mut read = SlotsRead::default();
         // The server refuses an empty window.
         if window.after >= window.until {
-            return Ok(HashMap::new());
+            return Ok(read);
         }
+        let mut parts = vec![paths];
+        while let Some(part) = parts.pop() {
+            match self.ask(part, window).await {
+                Ok(slots) => read.slots.extend(slots),
+                Err(NoSlots::Other(error)) => return Err(error),
+                Err(NoSlots::Failed(error)) => {
+                    let is_well = read.is_well || self.ask(&[NOBODY.to_owned()], window).await.is_ok();
+                    read.is_well = is_well;
+                    match part {
+                        _ if !is_well => return Err(error),
+                        [path] => read.unreadable.push(path.clone()),
+                        _ => parts.extend([&part[..part.len() / 2], &part[part.len() / 2..]]),
+                    }
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    async fn ask(&self, paths: &[String], window: Window) -> std::result::Result<HashMap<String, Slots>, NoSlots> {
         let (after, until) = (window.after.to_string(), window.until.to_string());
         let mut fields = vec![
             ("format", "json"),
@@ -129,8 +180,11 @@ impl Render {
         fields.extend(paths.iter().map(|path| ("target", &**path)));
         let request = Request::form("/render/", &fields).reading();
         let answer = self.server.ask(READING, &request).await?;
-        if answer.status() != StatusCode::OK {
-            return Err(self.server.refused(READING, &answer));
+        let refused = || self.server.refused(READING, &answer);
+        match answer.status() {
+            StatusCode::OK => {}
+            StatusCode::INTERNAL_SERVER_ERROR => return Err(NoSlots::Failed(refused())),
+            _ => return Err(refused().into()),
         }
         let mut of_path = HashMap::new();
         for series in self.series(&answer)? {
@@ -171,7 +225,7 @@ impl Render {
     fn parsed<'a, T: Deserialize<'a>>(&self, action: &str, answer: &'a Answer) -> Result<T> {
         serde_json::from_slice(answer.body()).map_err(|error| {
             let why = format!("{error}, in what is no answer of a render API");
-            tsb_stores::Error::Unanswered {
+            Error::Unanswered {
                 action: format!("{action} ({})", self.server.name()),
                 source: why.into(),
             }

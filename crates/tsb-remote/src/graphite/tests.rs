@@ -36,7 +36,8 @@ fn carbon() -> (u16, Receiver<Vec<u8>>) {
     (port, told)
 }
 
-/// A render API that answers each request with the next of `bodies`, the last one again and again.
+/// A render API that answers each request with the next of `bodies`, the last one again and again;
+/// `500` is a failure.
 fn render(bodies: &'static [&'static str]) -> u16 {
     let mut next = 0;
     listen(move |mut connection| {
@@ -45,8 +46,9 @@ fn render(bodies: &'static [&'static str]) -> u16 {
         let _ = connection.read(&mut request);
         let body = bodies[next.min(bodies.len() - 1)];
         next += 1;
+        let status = if body == "500" { "500 Failed" } else { "200 OK" };
         let head = format!(
-            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
         let _ = connection.write_all(format!("{head}{body}").as_bytes());
@@ -185,6 +187,52 @@ fn an_answer_that_is_none_is_silence_and_a_later_one_is_read() {
     assert!(matches!(error, Error::Unanswered { .. }), "{error:?}");
     let rows = store.samples(SeriesId(1), TimeRange::ALL).unwrap();
     assert_eq!(rows, [(Timestamp::from_secs(1_699_999_980), 1.5)]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_damage_and_the_others_are_read() {
+    static BODIES: [&str; 5] = [
+        "[]",
+        "500",
+        // About a path that nobody has.
+        "[]",
+        "500",
+        r#"[{"target":"runs.s1","datapoints":[[1.5,1699999980]]}]"#,
+    ];
+    let (port, _told) = carbon();
+    let mut options = options(Some(render(&BODIES)));
+    options.archives.archives[0] = Some(tsb_stores::SlotArchive {
+        slot_s: 60,
+        slots: 60_000_000,
+    });
+    let store = opened(&[port], &options);
+    let query = tsb_stores::Query {
+        series: &[SeriesId(1), SeriesId(2)],
+        range: TimeRange::ALL,
+        resample: None,
+    };
+    let mut read = Vec::new();
+    let done = store.query(&query, &mut |id, _, values| {
+        read.push((id, values.to_vec()));
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(done.is_ok(), "{done:?}");
+    assert_eq!(read, [(SeriesId(1), vec![1.5])]);
+    let damage: Vec<String> = store.stats().damage.iter().map(ToString::to_string).collect();
+    assert!(
+        damage.len() == 1 && damage[0].starts_with("runs.s2 is damaged"),
+        "{damage:?}"
+    );
+}
+
+#[test]
+fn a_render_api_that_fails_about_every_path_is_an_error() {
+    static BODIES: [&str; 2] = ["[]", "500"];
+    let (port, _told) = carbon();
+    let store = opened(&[port], &options(Some(render(&BODIES))));
+    let error = store.samples(SeriesId(1), TimeRange::ALL).unwrap_err();
+    assert!(matches!(error, Error::Backend { .. }), "{error:?}");
+    assert!(store.stats().damage.is_empty());
 }
 
 #[test]

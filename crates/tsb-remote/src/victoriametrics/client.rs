@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
@@ -55,6 +56,8 @@ pub struct VictoriaClient {
     initial_samples: u64,
     initial_bytes: u64,
     synced: AtomicU64,
+    /// When the server's metrics show what the last snapshot wrote, on the clock.
+    shown_ns: AtomicU64,
     acks: Acks,
     clock: MonotonicClock,
 }
@@ -177,6 +180,8 @@ impl Client for VictoriaClient {
         let samples = self.initial_samples + accepted;
         let series = read(&self.keys).defined() as u64;
         let mut stats = Stats::new(series, samples, accepted);
+        let wait_ns = self.shown_ns.load(Ordering::Acquire).saturating_sub(self.clock.now());
+        tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
         // Of the whole server: it does not count the bytes of a label.
         if let Ok(state) = self.connection.state().await {
             stats.footprint = Footprint::of_sealed(state.bytes.saturating_sub(self.initial_bytes), samples);

@@ -1,9 +1,9 @@
 //! Compares what was sent to one series of a store of slots with what its archives hold. Pure: no
 //! I/O, no clock.
 //!
-//! The finest archive is compared with what was sent: of each slot, the last sample that arrived. A
-//! slot of a coarser archive is computed from the slots that the archive before it returned, where
-//! those can still be read, and otherwise from what was sent.
+//! The finest archive is compared with what was sent: of each slot, the last sample that arrived or
+//! the one with the latest timestamp. A slot of a coarser archive is computed from the slots that
+//! the archive before it returned, where those can still be read, and otherwise from what was sent.
 
 use std::collections::BTreeMap;
 
@@ -179,29 +179,30 @@ impl SlotComparison<'_> {
             return;
         };
         let of_value = |(_, value): &(Timestamp, f64)| value.to_bits() == found.to_bits();
-        if of_value(last) || !self.may_be_absent || !before.iter().any(of_value) {
-            self.tally.superseded += before.len() as u64;
-            let is_right = of_value(last) && !self.is_in_wrong_row(start_s);
-            let count = if is_right {
-                &mut self.tally.verified
-            } else {
-                &mut self.tally.altered
-            };
-            *count += 1;
-            if !of_value(last) {
-                note(Difference::Altered {
-                    at: last.0,
-                    expected: last.1,
-                    found,
-                });
-            }
-            return;
+        // The server keeps the last that arrived, or the latest of those that it held together.
+        let kept = samples.iter().rposition(of_value).and_then(|index| {
+            let after = samples[index + 1..].iter().copied();
+            let later: Vec<_> = after.filter(|(at, _)| *at >= samples[index].0).collect();
+            (self.may_be_absent || later.is_empty()).then_some(later)
+        });
+        let is_right = kept.is_some() && !self.is_in_wrong_row(start_s);
+        let count = if is_right {
+            &mut self.tally.verified
+        } else {
+            &mut self.tally.altered
+        };
+        *count += 1;
+        // Those that would have replaced the one that is there did not come.
+        let absent = kept.as_deref().unwrap_or_default();
+        self.tally.superseded += (before.len() - absent.len()) as u64;
+        self.missing(absent, note);
+        if kept.is_none() {
+            note(Difference::Altered {
+                at: last.0,
+                expected: last.1,
+                found,
+            });
         }
-        // Those after the one that is there did not come.
-        let arrived = before.iter().rposition(of_value).unwrap_or_default();
-        self.tally.superseded += arrived as u64;
-        self.tally.verified += 1;
-        self.missing(&samples[arrived + 1..], note);
     }
 
     /// A slot without a value: too old, or its samples are missing.

@@ -34,7 +34,11 @@ fn plan(spec: &str, rate: AskedRate, duration_ns: u64, in_flight: usize) -> Resu
 }
 
 fn run(plan: &Plan, controls: &Controls) -> Result<Run, Failed> {
-    let run = run_plan(plan, controls, &open)?.run;
+    sound(run_plan(plan, controls, &open)?.run)
+}
+
+/// A run that is not invalid, and whose ledger balances.
+fn sound(run: Run) -> Result<Run, Failed> {
     if run.verdict.status == Status::Invalid || !run.ledger.counts.is_balanced() {
         return Err(format!("{:?}, {:?}", run.verdict, run.ledger).into());
     }
@@ -78,9 +82,7 @@ impl Observer for Sending {
 /// A run at a steady rate during which the server is killed and started again: writes in flight end
 /// as unknown or unsent, by name, and everything that was acknowledged is there.
 pub(crate) fn outlives_a_kill(spec: &str, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<(), Failed> {
-    let rate = AskedRate::PerSecond(200 * 54);
-    let plan = plan(spec, rate, (4 + TIMEOUT_S) * SECOND_NS, 256)?;
-    let run = interrupted_by(&plan, outage)?;
+    let run = interrupted_by(&steady(spec)?, outage)?;
     let count = |counter| run.ledger.counts.get(counter).unwrap_or(0);
     if count(Counter::Unknown) + count(Counter::Shed) == 0 {
         return Err("nobody noticed that the server was killed".into());
@@ -91,8 +93,34 @@ pub(crate) fn outlives_a_kill(spec: &str, outage: impl FnOnce() -> Result<(), Fa
     Ok(())
 }
 
-/// A run of a plan, two seconds into which there is an outage.
+/// The same into a server that acknowledges what it has in memory: the run is invalid, and its
+/// ledger has everything that was acknowledged as verified or lost.
+pub(crate) fn names_what_a_kill_took(
+    spec: &str,
+    outage: impl FnOnce() -> Result<(), Failed> + Send,
+) -> Result<(), Failed> {
+    let run = interrupted(&steady(spec)?, outage)?;
+    let count = |counter| run.ledger.counts.get(counter).unwrap_or(0);
+    let (lost, verified) = (count(Counter::Lost), count(Counter::Verified));
+    println!("{lost} of {} acknowledged samples are gone", count(Counter::Accepted));
+    let is_named = lost > 0 && verified > 0 && count(Counter::Accepted) == verified + lost;
+    if !is_named || run.verdict.status != Status::Invalid || !run.ledger.counts.is_balanced() {
+        return Err(format!("{:?}, {:?}", run.verdict, run.ledger).into());
+    }
+    Ok(())
+}
+
+/// Operations of 54 samples at a steady rate, for longer than the outage.
+fn steady(spec: &str) -> Result<Plan, Failed> {
+    plan(spec, AskedRate::PerSecond(200 * 54), (4 + TIMEOUT_S) * SECOND_NS, 256)
+}
+
+/// A run of a plan, two seconds into which there is an outage; it must be sound.
 pub(crate) fn interrupted_by(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<Run, Failed> {
+    sound(interrupted(plan, outage)?)
+}
+
+fn interrupted(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<Run, Failed> {
     let sending = Arc::new(Sending::default());
     let controls = Controls {
         observer: Arc::clone(&sending) as Arc<dyn Observer>,
@@ -108,12 +136,12 @@ pub(crate) fn interrupted_by(plan: &Plan, outage: impl FnOnce() -> Result<(), Fa
             std::thread::park_timeout(Duration::from_secs(2));
             outage()
         });
-        let run = run(plan, &controls);
+        let run = run_plan(plan, &controls, &open);
         has_ended.store(true, Ordering::Release);
         (run, killing.join())
     });
     outage.map_err(|_| Failed::from("the killer panicked"))??;
-    let run = run?;
+    let run = run?.run;
     let count = |counter| run.ledger.counts.get(counter).unwrap_or(0);
     println!(
         "{} samples due, {} accepted, {} unknown, {} shed, {} lost on the way; lag p99 {:?} us",

@@ -53,7 +53,7 @@ impl ServerKind {
             return Some(format!("the feature {} is not built", self.feature));
         }
         let is_named = std::env::var(variable).is_ok();
-        (!is_named).then(|| format!("{variable} is not set; cargo xtask ci --only servers starts what it names"))
+        (!is_named).then(|| format!("{variable} is not set; cargo xtask servers up starts what it names"))
     }
 }
 
@@ -116,6 +116,11 @@ impl Fixture for Server {
 
     fn place(&self) -> Result<Box<dyn Place>> {
         Ok(Box::new(OwnPlace { spec: self.next("") }))
+    }
+
+    /// Their files are out of reach.
+    fn can_damage(&self) -> bool {
+        false
     }
 
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {

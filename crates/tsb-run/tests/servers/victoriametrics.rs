@@ -9,13 +9,15 @@ use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{Scope, Store, StoreExt, TimeRange};
 
 use crate::daemon::{Daemon, free_ports, output, until};
+use crate::in_flight::names_what_a_kill_took;
 use crate::life;
-use crate::outage::{Outcome, nobody_answers, opened, outlives_every_manner, tick};
+use crate::outage::{Outcome, TIMEOUT_S, nobody_answers, opened, outlives_every_manner, tick};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted", killed),
+        ("killed_in_the_middle_of_a_run", killed_in_a_run),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("victoriametrics")),
         ("a_password", password),
@@ -89,6 +91,16 @@ fn killed(program: &str) -> Result<(), Failed> {
         40 - (there.len() - 60).min(40)
     );
     Ok(())
+}
+
+fn killed_in_a_run(program: &str) -> Result<(), Failed> {
+    let mut daemon = server(program, &[])?;
+    let spec = spec(daemon.port(), &format!("timeout={TIMEOUT_S}s"));
+    names_what_a_kill_took(&spec, || {
+        daemon.kill()?;
+        MonotonicClock::new().wait_until(SECOND_NS);
+        daemon.restart()
+    })
 }
 
 fn misbehaves(program: &str) -> Result<(), Failed> {

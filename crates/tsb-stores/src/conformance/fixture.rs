@@ -36,6 +36,12 @@ pub trait Fixture: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Whether [`Place::after_damage`] may damage a place of this fixture; `false` saves the rounds
+    /// that look for it.
+    fn can_damage(&self) -> bool {
+        true
+    }
+
     /// Opens the place with this [address](Place::address) in a process that a check has started,
     /// and will kill.
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
@@ -70,6 +76,10 @@ impl Fixture for Box<dyn Fixture> {
 
     fn lossy(&self) -> Result<Option<Box<dyn LossyPlace>>> {
         (**self).lossy()
+    }
+
+    fn can_damage(&self) -> bool {
+        (**self).can_damage()
     }
 
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {

@@ -1,8 +1,9 @@
 //! What a store of slots keeps: archives of slots of equal length, as Whisper has them.
 //!
 //! Time is divided into slots that begin at multiples of their length since 1970. The first archive
-//! keeps one value for each slot, the last that arrived. Each further archive has longer slots, and
-//! the value of one follows from the known slots of the archive before that it covers.
+//! keeps one value for each slot: of its samples the last that arrived, or the one with the latest
+//! timestamp. Each further archive has longer slots, and the value of one follows from the known
+//! slots of the archive before that it covers.
 
 use super::Consolidation;
 

@@ -44,7 +44,8 @@ impl GraphiteClient {
             let path_of = |place: &usize| paths.get(numbers[*place] as usize).cloned().unwrap_or_default();
             places.iter().map(path_of).collect()
         };
-        let slots = render.read(&paths, window).await?;
+        // A file that cannot be read may be one that is being made.
+        let slots = render.read(&paths, window).await?.slots;
         for (place, path) in places.iter().zip(&paths) {
             let newest = slots.get(path).and_then(|slots| slots.last());
             into[*place] = newest.map(|(start_s, _)| Timestamp::from_secs(*start_s));

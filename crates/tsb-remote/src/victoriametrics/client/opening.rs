@@ -54,6 +54,7 @@ impl VictoriaClient {
             initial_samples,
             initial_bytes: state.bytes,
             synced: AtomicU64::new(0),
+            shown_ns: AtomicU64::new(0),
             acks: Acks::default(),
             clock,
         })

@@ -1,10 +1,17 @@
 //! Makes everything durable: a snapshot, which is deleted at once.
 
+use std::sync::atomic::Ordering;
+
 use serde::Deserialize;
+use tsb_core::time::{Clock, SECOND_NS};
 
 use super::VictoriaClient;
 use crate::http::{Request, encoded};
 use tsb_stores::error::Result;
+
+/// How old the figures of the server's metrics may be: it computes them once a second, by a clock of
+/// whole seconds.
+const METRICS_AGE_NS: u64 = 2 * SECOND_NS;
 
 /// The answer to making a snapshot.
 #[derive(Debug, Deserialize)]
@@ -30,6 +37,9 @@ impl VictoriaClient {
                 .failed(ACTION, "it does not say that there is one"));
         };
         let delete = Request::post(format!("/snapshot/delete?snapshot={}", encoded(&made.snapshot)), "");
-        self.connection.ask("delete a snapshot", &delete).await.map(drop)
+        self.connection.ask("delete a snapshot", &delete).await?;
+        self.shown_ns
+            .fetch_max(self.clock.now() + METRICS_AGE_NS, Ordering::AcqRel);
+        Ok(())
     }
 }

@@ -84,6 +84,27 @@ fn a_later_sample_that_never_came_leaves_the_earlier_one_of_its_slot() {
 }
 
 #[test]
+fn a_sample_that_came_after_a_later_one_of_its_slot_may_be_superseded() {
+    let rule = rule(&[(10, 100)], 500);
+    let sent = [(1_003, 1.0), (1_007, 2.0), (1_005, 3.0)];
+    let expected = Tally {
+        verified: 1,
+        superseded: 2,
+        ..Tally::default()
+    };
+    for kept in [2.0, 3.0] {
+        let found = answer(&[(&[(1_000, kept)], 0)]);
+        for may_be_absent in [false, true] {
+            assert_eq!(check(&rule, &sent, may_be_absent, &found), (expected, Vec::new()));
+        }
+    }
+    let found = answer(&[(&[(1_000, 1.0)], 0)]);
+    assert_eq!(check(&rule, &sent, false, &found).0.altered, 1);
+    // Neither of the others came.
+    assert_eq!(check(&rule, &sent, true, &found).0.missing, 2);
+}
+
+#[test]
 fn a_coarser_slot_follows_from_the_finer_ones_that_are_known() {
     let rule = rule(&[(1, 100), (4, 100)], 500);
     let sent: Vec<(i64, f64)> = (1_000..1_008).map(|second| (second, second as f64)).collect();
