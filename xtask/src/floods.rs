@@ -24,7 +24,7 @@ const PEERS: u64 = 5_000;
 const CONNECTIONS: usize = 600;
 
 /// What listens, over what, and how samples are written for it.
-const LISTENERS: [(&str, Wire); 18] = [
+const LISTENERS: [(&str, Wire); 19] = [
     ("graphite+tcp", Wire::Graphite),
     ("graphite+udp", Wire::Graphite),
     ("influx+tcp", Wire::Influx),
@@ -32,6 +32,7 @@ const LISTENERS: [(&str, Wire); 18] = [
     ("influx+http", Wire::InfluxHttp),
     ("kairosdb+tcp", Wire::Put),
     ("kairosdb-json+http", Wire::KairosdbHttp),
+    ("hawkular+http", Wire::HawkularHttp),
     ("opentsdb+tcp", Wire::Put),
     ("otlp+http", Wire::Otlp),
     ("pickle+tcp", Wire::Pickle),

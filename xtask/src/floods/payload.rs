@@ -12,6 +12,7 @@ What `cargo xtask floods` printed: each listener under a flood, the bound of its
 
 const REMOTE_WRITE: &str = "/api/v1/write";
 const OTLP: &str = "/v1/metrics";
+const HAWKULAR: &str = "/hawkular/metrics/gauges/raw";
 const PROTOBUF: &str = "application/x-protobuf";
 
 /// Bytes of the names of a flood that has many.
@@ -27,6 +28,7 @@ pub(super) enum Wire {
     KairosdbHttp,
     RemoteWrite,
     Otlp,
+    HawkularHttp,
     Pickle,
     Statsd,
     Tsb,
@@ -41,7 +43,7 @@ impl Wire {
         match self {
             Self::Graphite | Self::Pickle => 16_000,
             Self::Influx | Self::InfluxHttp | Self::RemoteWrite | Self::Otlp | Self::DalmatinerJuly => 30_000,
-            Self::Put | Self::KairosdbHttp => 900,
+            Self::Put | Self::KairosdbHttp | Self::HawkularHttp => 900,
             Self::Statsd => 400,
             Self::DalmatinerStream => 20_000,
             Self::Tsb | Self::Rrdcached => 0,
@@ -91,6 +93,11 @@ impl Wire {
             }
             Self::RemoteWrite => post(REMOTE_WRITE, PROTOBUF, &protobuf::snappy(&out)),
             Self::Otlp => post(OTLP, PROTOBUF, &protobuf::export(&out)),
+            Self::HawkularHttp => {
+                out.pop();
+                let body = [b"[", out.as_slice(), b"]"].concat();
+                post(HAWKULAR, "application/json", &body)
+            }
             _ => out,
         }
     }
@@ -111,6 +118,9 @@ impl Wire {
             Self::Otlp => {
                 out.extend(protobuf::metric(name, number as f64, at * 1_000_000_000));
                 return;
+            }
+            Self::HawkularHttp => {
+                format!("{{\"id\":\"{name}\",\"data\":[{{\"timestamp\":{at}000,\"value\":{number}}}]}},")
             }
             Self::Statsd => format!("{name}:{number}|g\n"),
             // (name, (time, value)), as the second protocol of pickles has it.
@@ -162,6 +172,7 @@ impl Wire {
             Self::KairosdbHttp => unfinished("/api/v1/datapoints", "application/json", b"["),
             Self::RemoteWrite => unfinished(REMOTE_WRITE, PROTOBUF, b""),
             Self::Otlp => unfinished(OTLP, PROTOBUF, b""),
+            Self::HawkularHttp => unfinished(HAWKULAR, "application/json", b"["),
             // As long as a frame may be.
             Self::Pickle => 0x000f_fff0_u32.to_be_bytes().to_vec(),
             _ => self.prelude(),

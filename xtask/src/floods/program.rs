@@ -51,7 +51,9 @@ impl Limits {
     /// store, connections, and what is held.
     pub(super) fn bound(&self, scheme: &str) -> u64 {
         let held = match scheme {
-            "tsb+udp" | "kairosdb-json+http" | "influx+http" | "remote-write+http" | "otlp+http" => HELD,
+            "tsb+udp" | "kairosdb-json+http" | "hawkular+http" | "influx+http" | "remote-write+http" | "otlp+http" => {
+                HELD
+            }
             // A decoder keeps the frame that has begun.
             "pickle+tcp" => self.connections << 20,
             _ => 0,
