@@ -174,11 +174,7 @@ pub(super) fn tenants(
     options: HawkularOptions,
 ) -> Result<BTreeSet<String>, Problem> {
     let known = known(reader, table, options)?;
-    Ok(known
-        .iter()
-        .filter_map(|(key, _)| tenant(key))
-        .map(str::to_owned)
-        .collect())
+    Ok(known.keys().filter_map(tenant).map(str::to_owned).collect())
 }
 
 /// All series in the order of their keys, with the time of their newest sample. In the memory
