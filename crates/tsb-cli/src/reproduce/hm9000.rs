@@ -78,11 +78,11 @@ pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
 
 fn layouts(args: &Hm9000Args) -> Result<Vec<Layout>, Failure> {
     let mut named = args.stores.clone();
+    if named.is_empty() {
+        named = STORES.map(str::to_owned).to_vec();
+    }
     if let Some(hosts) = &args.etcd {
         named.extend(EtcdInterface::schemes().map(|scheme| format!("{scheme}:{hosts}")));
-    }
-    if args.stores.is_empty() && args.etcd.is_none() {
-        named = STORES.map(str::to_owned).to_vec();
     }
     let mut layouts: Vec<Layout> = Vec::new();
     for name in &named {
@@ -130,7 +130,7 @@ fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Hm90
         apps_max: apps_max.max(largest),
         rounds: args.rounds.unwrap_or(if is_quick { 2 } else { 5 }),
         // Beyond the time to live of 30 s; a quick run ends after one interval of heartbeats.
-        seconds: args.seconds.unwrap_or(if is_quick { 11 } else { 45 }),
+        seconds: args.seconds.unwrap_or(if is_quick { 10 } else { 45 }),
         seconds_as_it_was: args.seconds_as_it_was.unwrap_or(if is_quick { 32 } else { 60 }),
         without: defects.without.iter().map(ToString::to_string).collect(),
     })

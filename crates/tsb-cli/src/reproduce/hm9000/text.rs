@@ -96,7 +96,7 @@ fn curve(out: &mut String, result: &Reproduction) {
     let _ = writeln!(
         out,
         "{:>9}  {:24}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
-        "apps", "store", "all there s", "keys/s", "put p99 ms", "CPU s / 1M", "kept"
+        "apps", "store", "all there s", "keys/s", "put p90 ms", "CPU s / 1M", "kept"
     );
     for point in result.experiment.details.curve.iter().filter(|point| point.rounds > 0) {
         line(out, point);
@@ -121,7 +121,7 @@ fn line(out: &mut String, point: &CurvePoint) {
         point.store,
         figure(point.fresh_at, 2),
         figure(point.keys_per_second, 0),
-        figure(point.response_p99_ms, 1),
+        figure(point.response_p90_ms, 1),
         point
             .cpu_seconds_per_million
             .map_or_else(|| "-".to_owned(), |figure| format!("{:.2}", figure.mean)),

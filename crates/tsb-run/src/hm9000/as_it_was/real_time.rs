@@ -36,6 +36,9 @@ pub struct RealTime {
     pub stop: Arc<AtomicBool>,
 }
 
+/// What the bus carries, with the time at which it was published.
+type Message = (u64, Heard);
+
 /// What the listener counts.
 #[derive(Default)]
 struct Syncs {
@@ -82,7 +85,7 @@ impl RealTime {
         mut simulator: Simulator,
         store: &Arc<dyn KeyedStore>,
         clock: &dyn Clock,
-        (bus, fetches): (&SyncSender<Heard>, &SyncSender<Simulator>),
+        (bus, fetches): (&SyncSender<Message>, &SyncSender<Simulator>),
     ) -> Result<Report> {
         let mut report = Report::default();
         let (mut truth, mut heartbeats) = (Truth::default(), Heartbeats::default());
@@ -95,7 +98,7 @@ impl RealTime {
             }
             truth.learn(&simulator)?;
             let began = clock.now();
-            publish(&mut simulator, bus, |simulator, dea| {
+            publish(&mut simulator, began, bus, |simulator, dea| {
                 truth.report(simulator, dea, began);
                 heartbeats.of(simulator, dea)
             })?;
@@ -125,7 +128,7 @@ impl RealTime {
         &self,
         store: &Arc<dyn KeyedStore>,
         clock: &Arc<dyn Clock>,
-        heard: &Receiver<Heard>,
+        heard: &Receiver<Message>,
         syncs: &Mutex<Syncs>,
     ) {
         let mut listener = Listener::with_defects(Arc::clone(store), Arc::clone(clock), self.defects.clone());
@@ -134,8 +137,8 @@ impl RealTime {
             let left = Duration::from_nanos(next_sync.saturating_sub(clock.now()));
             match heard.recv_timeout(left) {
                 // A failed bump or count was logged, and nothing followed from it.
-                Ok(Heard::Advertise) => drop(listener.hear_advertise()),
-                Ok(Heard::Heartbeat(heartbeat)) => drop(listener.hear_heartbeat(heartbeat)),
+                Ok((at, Heard::Advertise)) => drop(listener.hear_advertise(at)),
+                Ok((at, Heard::Heartbeat(heartbeat))) => drop(listener.hear_heartbeat(heartbeat, at)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -154,7 +157,8 @@ impl RealTime {
 /// One second of the cluster. Fails if an identifier is no key, which cannot be.
 fn publish(
     simulator: &mut Simulator,
-    bus: &SyncSender<Heard>,
+    now: u64,
+    bus: &SyncSender<Message>,
     mut heartbeat: impl FnMut(&Simulator, u32) -> Result<Heartbeat>,
 ) -> Result<()> {
     let mut outcome = Ok(());
@@ -165,7 +169,7 @@ fn publish(
         };
         match message {
             // The listener goes only after the ticker.
-            Ok(message) => drop(bus.send(message)),
+            Ok(message) => drop(bus.send((now, message))),
             Err(error) => outcome = Err(error),
         }
     });

@@ -86,15 +86,16 @@ impl Scene {
     /// A second of the document's loop: a tick, a sync, the sleep, and a poll. Returns whether an
     /// advertise was heard, and what the store is called.
     fn second(&mut self) -> (bool, FreshKeys) {
+        let now = self.clock.now();
         let (listener, mut advertised) = (&mut self.listener, false);
         self.simulator.tick(|simulator, event| match event {
             Event::Advertise(_) => {
                 advertised = true;
-                listener.hear_advertise().unwrap();
+                listener.hear_advertise(now).unwrap();
             }
             Event::Heartbeat(dea) => {
                 let heartbeat = Heartbeat::of(simulator, dea).unwrap();
-                let _ = listener.hear_heartbeat(heartbeat);
+                let _ = listener.hear_heartbeat(heartbeat, now);
             }
         });
         let _ = listener.sync();
@@ -165,7 +166,7 @@ fn a_store_without_instances_is_called_fresh() {
         let listener = &scene.listener;
         scene.simulator.tick(|_, event| {
             if matches!(event, Event::Advertise(_)) {
-                listener.hear_advertise().unwrap();
+                listener.hear_advertise(listener.clock.now()).unwrap();
             }
         });
         scene.clock.advance(SECOND_NS);
@@ -216,11 +217,14 @@ fn instances_of_a_silent_dea_are_removed_and_of_a_changed_heartbeat_too() {
     let mut heartbeat = Heartbeat::of(&scene.simulator, 0).unwrap();
     assert_eq!(heartbeat.instances.len(), 3);
     heartbeat.instances = heartbeat.instances[..1].into();
-    scene.listener.hear_heartbeat(heartbeat.clone()).unwrap();
+    scene
+        .listener
+        .hear_heartbeat(heartbeat.clone(), scene.clock.now())
+        .unwrap();
     scene.listener.sync().unwrap();
     assert_eq!(scene.count(ACTUAL), 19);
     scene.clock.advance(TTL_NS);
-    scene.listener.hear_heartbeat(heartbeat).unwrap();
+    scene.listener.hear_heartbeat(heartbeat, scene.clock.now()).unwrap();
     scene.listener.sync().unwrap();
     // The presence of the first had expired as well when the cache was read, so its instance is
     // written again.

@@ -186,12 +186,18 @@ struct Shown {
     show: fn(f64) -> String,
 }
 
-const SHOWN: [Shown; 4] = [
+const SHOWN: [Shown; 5] = [
     Shown {
         caption: "Every instance there after",
         about: "From the start to the first complete scan that found all; the last heartbeats are due after 9 s.",
         of: |point| point.fresh_at,
         show: |seconds| format!("{seconds:.1} s"),
+    },
+    Shown {
+        caption: "Put, p90",
+        about: "From when heartbeats were due until they were acknowledged.",
+        of: |point| point.response_p90_ms,
+        show: |ms| units::nanos((ms * 1e6) as u64),
     },
     Shown {
         caption: "Put, p99",

@@ -32,6 +32,7 @@ fn result() -> Reproduction {
         document_fresh_at: None,
         fresh_at: Figure::of(&[9.1, 9.2]),
         keys_per_second: Figure::of(&[apps as f64 / 10.0]),
+        response_p90_ms: None,
         response_p99_ms: None,
         cpu_seconds_per_million: None,
         rounds_kept: if apps == 1_000 { 2 } else { 1 },
