@@ -1,7 +1,7 @@
 //! How many apps can HM9000 keep fresh? As it was: a timer; corrected: a complete scan that is
 //! held against the simulator.
 
-mod text;
+pub(super) mod text;
 
 use tsb_core::report::Written;
 use tsb_core::report::experiment::hm9000::{Hm9000Plan, Reproduction};
@@ -18,7 +18,7 @@ use crate::output::Outputs;
 use crate::{interrupt, render};
 
 /// The experiment's name.
-const NAME: &str = "hm9000";
+pub(super) const NAME: &str = "hm9000";
 /// Stores that need no server.
 const STORES: [&str; 3] = ["memory:", "sqlite:", "series+memory:"];
 /// Numbers of apps: those that the document speaks of, and those between.

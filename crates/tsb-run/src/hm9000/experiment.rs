@@ -92,13 +92,11 @@ impl Experiment<'_> {
         self.request.stop.load(Ordering::Relaxed)
     }
 
-    const fn cluster(&self, apps: usize) -> SimulatorOptions {
+    fn cluster(&self, apps: usize) -> SimulatorOptions {
         SimulatorOptions {
             apps,
             seed: self.request.plan.seed,
-            new_apps: 10,
-            deas: 10,
-            crashed: 0.1,
+            ..SimulatorOptions::default()
         }
     }
 

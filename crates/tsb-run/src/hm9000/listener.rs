@@ -128,15 +128,15 @@ impl<S: KeyedStore> Listener<S> {
         let before_the_first = self.defects.has(Defect::AdvertiseBump);
         if self
             .heard_at
-            .map_or(before_the_first, |heard_at| at - heard_at >= TTL_NS)
+            .map_or(before_the_first, |heard_at| at.saturating_sub(heard_at) >= TTL_NS)
         {
             self.bump()?;
         }
         Ok(())
     }
 
-    /// A heartbeat that came at `at`: it waits for the next sync. The count of all heartbeats is written at once,
-    /// while the bus waits.
+    /// A heartbeat that came at `at`, in nanoseconds of the clock: it waits for the next sync. The
+    /// count of all heartbeats is written at once, while the bus waits.
     ///
     /// # Errors
     /// Those of the store.

@@ -9,6 +9,9 @@ use crate::render::figures::{Figure, Unit};
 use crate::render::names::letter;
 use tsb_run::foreign;
 
+/// Cells of tables that are longer than this, in bytes, are broken into lines.
+const SENTENCE: usize = 40;
+
 /// The page being written.
 #[derive(Debug, Default)]
 pub(super) struct Markup {
@@ -88,7 +91,12 @@ impl Markup {
         for cells in rows {
             self.raw("<tr>");
             for cell in cells {
-                self.element("<td>", &cell, "</td>");
+                let start = if cell.len() > SENTENCE {
+                    "<td class=\"words\">"
+                } else {
+                    "<td>"
+                };
+                self.element(start, &cell, "</td>");
             }
             self.raw("</tr>\n");
         }

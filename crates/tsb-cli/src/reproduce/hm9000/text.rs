@@ -10,7 +10,7 @@ use tsb_run::units;
 const LINES: usize = 4;
 
 /// The whole text.
-pub(super) fn page(result: &Reproduction) -> String {
+pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
     let details = &experiment.details;
     let mut out = String::new();

@@ -3,13 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tsb_core::time::{Clock, SECOND_NS};
 use tsb_stores::Result;
 use tsb_stores::keyed::KeyedStore;
-use tsb_stores::parts::lock;
 
 use super::{FETCH_S, Heard, Report, cluster};
 use crate::error::Error;
@@ -52,14 +51,10 @@ impl RealTime {
     /// # Errors
     /// [`Error::Internal`] if a thread cannot be started or has panicked.
     pub fn run(&self, store: &Arc<dyn KeyedStore>, clock: &Arc<dyn Clock>) -> std::result::Result<Report, Error> {
-        let syncs = Mutex::new(Syncs::default());
         let (bus, heard) = sync_channel(BUS);
         let (fetches, wanted) = sync_channel(1);
-        let mut report = std::thread::scope(|scope| {
-            let listening = scope.spawn({
-                let syncs = &syncs;
-                move || self.listen(store, clock, &heard, syncs)
-            });
+        std::thread::scope(|scope| {
+            let listening = scope.spawn(move || self.listen(store, clock, &heard));
             let fetching = scope.spawn(move || fetch(store, clock, &wanted));
             let report = self.tick(
                 Simulator::new(cluster(self.simulator, &self.defects)),
@@ -68,15 +63,14 @@ impl RealTime {
                 (&bus, &fetches),
             );
             drop((bus, fetches));
-            let ended = listening.join().and(fetching.join());
-            ended.map_err(|panic| {
+            let (listened, fetched) = (listening.join(), fetching.join());
+            let syncs = fetched.and(listened).map_err(|panic| {
                 Error::internal("a thread of the experiment panicked").because_of(crate::panic_message(&*panic))
             })?;
-            report.map_err(|error| Error::internal("cannot tick").because(&error))
-        })?;
-        let syncs = lock(&syncs);
-        (report.syncs_failed, report.syncs_slow) = (syncs.failed, syncs.slow);
-        Ok(report)
+            let mut report = report.map_err(|error| Error::internal("cannot tick").because(&error))?;
+            (report.syncs_failed, report.syncs_slow) = (syncs.failed, syncs.slow);
+            Ok(report)
+        })
     }
 
     /// Ticks, sleeps for a second, and asks.
@@ -129,8 +123,8 @@ impl RealTime {
         store: &Arc<dyn KeyedStore>,
         clock: &Arc<dyn Clock>,
         heard: &Receiver<Message>,
-        syncs: &Mutex<Syncs>,
-    ) {
+    ) -> Syncs {
+        let mut syncs = Syncs::default();
         let mut listener = Listener::with_defects(Arc::clone(store), Arc::clone(clock), self.defects.clone());
         let mut next_sync = clock.now() + SECOND_NS;
         loop {
@@ -140,12 +134,11 @@ impl RealTime {
                 Ok((at, Heard::Advertise)) => drop(listener.hear_advertise(at)),
                 Ok((at, Heard::Heartbeat(heartbeat))) => drop(listener.hear_heartbeat(heartbeat, at)),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return syncs,
             }
             let began = clock.now();
             if began >= next_sync {
                 let synced = listener.sync();
-                let mut syncs = lock(syncs);
                 syncs.failed += u64::from(synced.is_err());
                 syncs.slow += u64::from(synced.is_ok() && clock.now() - began >= SECOND_NS);
                 next_sync = (next_sync + SECOND_NS).max(clock.now());

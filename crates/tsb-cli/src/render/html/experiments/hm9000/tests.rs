@@ -101,7 +101,7 @@ fn the_page_tells_what_was_found_and_escapes_text() {
     assert_eq!(page.matches("<svg").count(), 4);
     assert_eq!(page.matches("<circle").count(), 8);
     // One size of the timer was falsely fresh, in two charts; one of the curve was not kept.
-    assert_eq!(page.matches("class=\"broke\"").count(), 4);
+    assert_eq!(page.matches("class=\"mark failed\"").count(), 4);
 }
 
 #[test]
