@@ -99,7 +99,8 @@ pub struct Hm9000Args {
     /// --quick or --apps no more than the largest given.
     #[arg(long, value_name = "N")]
     pub apps_max: Option<usize>,
-    /// Rounds of the corrected experiment; without it 5, and 2 with --quick
+    /// Rounds of the corrected experiment; without it 5, and with --quick 2, or 1 for more than
+    /// three stores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
     /// Length of each corrected run, in seconds; without it 45, and 10 with --quick

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tsb_core::report::SCHEMA_VERSION;
 use tsb_core::report::experiment::{hm9000, rrdcached};
 
 use crate::args::{DocumentFormat, Format, ReportArgs};
@@ -13,6 +14,7 @@ use crate::render::html::{hm9000_page, rrdcached_page};
 /// What is read of a document before it is known which experiment it is of.
 #[derive(Deserialize)]
 struct Head {
+    schema_version: u32,
     experiment: Named,
 }
 
@@ -24,6 +26,13 @@ struct Named {
 /// Shows the result of an experiment as `tsb reproduce` did. `None` if `text` is none.
 pub fn show(text: &str, args: &ReportArgs) -> Option<Result<Exit, Failure>> {
     let head: Head = serde_json::from_str(text).ok()?;
+    if head.schema_version > SCHEMA_VERSION {
+        let why = format!(
+            "its schema_version is {}; this program reads 1 to {SCHEMA_VERSION}",
+            head.schema_version
+        );
+        return Some(Err(Failure::usage("cannot show the experiment").because_of(why)));
+    }
     let shown = match head.experiment.name.as_str() {
         super::hm9000::NAME => outputs(args).and_then(|outputs| {
             let result: hm9000::Reproduction = parsed(text)?;
@@ -37,11 +46,9 @@ pub fn show(text: &str, args: &ReportArgs) -> Option<Result<Exit, Failure>> {
                 || rrdcached_page(&result),
             )
         }),
-        name => Err(
-            Failure::usage(format!("cannot show an experiment of the name {name}"))
-                .because_of("this program has no such experiment")
-                .hint("tsb reproduce lists those that it has"),
-        ),
+        name => Err(Failure::usage(format!("cannot show an experiment of the name {name}"))
+            .because_of("this program has no such experiment")
+            .hint("tsb reproduce lists those that it has")),
     };
     Some(shown.map(|()| Exit::Done))
 }
@@ -72,4 +79,34 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
             .because(&error)
             .hint("it was written by another version of tsb, or changed since")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> ReportArgs {
+        ReportArgs {
+            reports: Vec::new(),
+            label: Vec::new(),
+            html: None,
+            csv: None,
+            format: Format::Text,
+        }
+    }
+
+    #[test]
+    fn what_is_no_experiment_is_left_alone_and_an_unknown_one_explained() {
+        for text in ["", "{}", r#"{"schema_version": 2, "runs": []}"#] {
+            assert!(show(text, &args()).is_none(), "{text}");
+        }
+        let with = |version: u32, name: &str| {
+            let text = format!(r#"{{"schema_version": {version}, "experiment": {{"name": "{name}"}}}}"#);
+            let shown = show(&text, &args()).map(|shown| shown.map(drop));
+            shown.unwrap().unwrap_err().to_string()
+        };
+        assert!(with(SCHEMA_VERSION, "astrology").contains("astrology"));
+        assert!(with(SCHEMA_VERSION + 1, "hm9000").contains("cannot show the experiment"));
+        assert!(with(SCHEMA_VERSION, "hm9000").contains("cannot show the experiment"));
+    }
 }

@@ -23,7 +23,9 @@ pub(super) const NAME: &str = "hm9000";
 const STORES: [&str; 3] = ["memory:", "sqlite:", "series+memory:"];
 /// Numbers of apps: those that the document speaks of, and those between.
 const APPS: [usize; 7] = [1_000, 10_000, 20_000, 30_000, 50_000, 100_000, 200_000];
-const APPS_QUICK: [usize; 1] = [20_000];
+const APPS_QUICK: [usize; 1] = [10_000];
+/// More stores than this have one round in a quick run, so that it ends within two minutes.
+const STORES_QUICK: usize = 3;
 /// Where doubling ends.
 const APPS_MAX: usize = 1_600_000;
 /// More apps than this do not fit into the memory of a common machine.
@@ -128,7 +130,11 @@ fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Hm90
         stores: layouts.iter().map(ToString::to_string).collect(),
         apps,
         apps_max: apps_max.max(largest),
-        rounds: args.rounds.unwrap_or(if is_quick { 2 } else { 5 }),
+        rounds: args.rounds.unwrap_or(match is_quick {
+            true if layouts.len() > STORES_QUICK => 1,
+            true => 2,
+            false => 5,
+        }),
         // Beyond the time to live of 30 s; a quick run ends after one interval of heartbeats.
         seconds: args.seconds.unwrap_or(if is_quick { 10 } else { 45 }),
         seconds_as_it_was: args.seconds_as_it_was.unwrap_or(if is_quick { 32 } else { 60 }),

@@ -1,15 +1,16 @@
 //! As it was, on a real store and by the machine's clock: a ticker, the listener and the fetcher,
 //! each in a thread of its own as they were processes of their own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tsb_core::time::{Clock, SECOND_NS};
 use tsb_stores::Result;
 use tsb_stores::keyed::KeyedStore;
 
+use super::until::Until;
 use super::{FETCH_S, Heard, Report, cluster};
 use crate::error::Error;
 use crate::hm9000::defects::{Defect, Defects};
@@ -51,17 +52,29 @@ impl RealTime {
     /// # Errors
     /// [`Error::Internal`] if a thread cannot be started or has panicked.
     pub fn run(&self, store: &Arc<dyn KeyedStore>, clock: &Arc<dyn Clock>) -> std::result::Result<Report, Error> {
+        // What the listener and the fetcher have not written when the run ends is not waited for.
+        let until = Arc::new(Until {
+            store: Arc::clone(store),
+            is_over: AtomicBool::new(false),
+        });
         let (bus, heard) = sync_channel(BUS);
         let (fetches, wanted) = sync_channel(1);
         std::thread::scope(|scope| {
-            let listening = scope.spawn(move || self.listen(store, clock, &heard));
-            let fetching = scope.spawn(move || fetch(store, clock, &wanted));
+            let listening = scope.spawn({
+                let until = Arc::clone(&until);
+                move || self.listen(&until, clock, &heard)
+            });
+            let fetching = scope.spawn({
+                let until = Arc::clone(&until);
+                move || fetch(&until, clock, &wanted)
+            });
             let report = self.tick(
                 Simulator::new(cluster(self.simulator, &self.defects)),
                 store,
                 &**clock,
                 (&bus, &fetches),
             );
+            until.is_over.store(true, Ordering::Release);
             drop((bus, fetches));
             let (listened, fetched) = (listening.join(), fetching.join());
             let syncs = fetched.and(listened).map_err(|panic| {
@@ -118,12 +131,7 @@ impl RealTime {
         Ok(report)
     }
 
-    fn listen(
-        &self,
-        store: &Arc<dyn KeyedStore>,
-        clock: &Arc<dyn Clock>,
-        heard: &Receiver<Message>,
-    ) -> Syncs {
+    fn listen(&self, store: &Arc<Until>, clock: &Arc<dyn Clock>, heard: &Receiver<Message>) -> Syncs {
         let mut syncs = Syncs::default();
         let mut listener = Listener::with_defects(Arc::clone(store), Arc::clone(clock), self.defects.clone());
         let mut next_sync = clock.now() + SECOND_NS;
@@ -139,6 +147,9 @@ impl RealTime {
             let began = clock.now();
             if began >= next_sync {
                 let synced = listener.sync();
+                if store.is_over.load(Ordering::Acquire) {
+                    return syncs;
+                }
                 syncs.failed += u64::from(synced.is_err());
                 syncs.slow += u64::from(synced.is_ok() && clock.now() - began >= SECOND_NS);
                 next_sync = (next_sync + SECOND_NS).max(clock.now());
@@ -169,7 +180,7 @@ fn publish(
     outcome
 }
 
-fn fetch(store: &Arc<dyn KeyedStore>, clock: &Arc<dyn Clock>, wanted: &Receiver<Simulator>) {
+fn fetch(store: &Arc<Until>, clock: &Arc<dyn Clock>, wanted: &Receiver<Simulator>) {
     while let Ok(simulator) = wanted.recv() {
         // A fetch that fails leaves the desired state as it was; the next one is a minute later.
         let _ = fetch_desired(store, &**clock, &simulator);

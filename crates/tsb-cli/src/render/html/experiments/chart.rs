@@ -7,6 +7,8 @@ use tsb_run::units;
 /// Height of a drawing, in its own units.
 const HEIGHT: f64 = 320.0;
 const MARK: f64 = 4.0;
+/// Room beside the marks at both ends, as a factor; a single mark is in the middle.
+const MARGIN: f64 = 1.15;
 /// Colours that series have in turn.
 const TONES: usize = 6;
 
@@ -59,7 +61,8 @@ impl Chart<'_> {
         if marks().next().is_none() {
             return;
         }
-        let x = axis(marks().map(|mark| mark.x), true, (LEFT, WIDTH - RIGHT));
+        let (least, most) = ends(marks().map(|mark| mark.x));
+        let x = Axis::logarithmic((least / MARGIN, most * MARGIN), 1.0, (LEFT, WIDTH - RIGHT));
         let reach = marks().flat_map(|mark| [mark.y, mark.interval.map_or(mark.y, |(_, high)| high)]);
         let y = axis(reach, self.is_log, (HEIGHT - BOTTOM, TOP));
         page.element(
