@@ -23,7 +23,7 @@ pub(super) const NAME: &str = "hm9000";
 const STORES: [&str; 3] = ["memory:", "sqlite:", "series+memory:"];
 /// Numbers of apps: those that the document speaks of, and those between.
 const APPS: [usize; 7] = [1_000, 10_000, 20_000, 30_000, 50_000, 100_000, 200_000];
-const APPS_QUICK: [usize; 1] = [10_000];
+const APPS_QUICK: [usize; 1] = [5_000];
 /// More stores than this have one round in a quick run, so that it ends within two minutes.
 const STORES_QUICK: usize = 3;
 /// Where doubling ends.

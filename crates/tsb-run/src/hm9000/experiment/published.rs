@@ -70,19 +70,16 @@ fn of_model(details: &Hm9000Details) -> Vec<Row> {
     let Some(store) = model.first().map(|run| run.store.as_str()) else {
         return Vec::new();
     };
-    let never = model
-        .iter()
-        .filter(|run| run.fresh_at_seconds.is_none())
-        .map(|run| run.apps)
-        .min();
-    let seconds = model.iter().flat_map(|run| &run.polls).map(|poll| poll.at_seconds);
+    let never_fresh = model.iter().filter(|run| run.fresh_at_seconds.is_none());
+    let smallest = never_fresh.min_by_key(|run| run.apps);
+    let last_poll = smallest.and_then(|run| run.polls.last());
     let why = format!(
         "as it was, in virtual time, the smallest number tried that was never called fresh in {:.0} s",
-        seconds.fold(0.0, f64::max)
+        last_poll.map_or(0.0, |poll| poll.at_seconds)
     );
     let never = Row::new(
         format!("{store}, apps never called fresh"),
-        one(never.map(|apps| apps as f64)),
+        one(smallest.map(|run| run.apps as f64)),
         "apps",
         why,
     );
