@@ -72,11 +72,13 @@ fn of_model(details: &Hm9000Details) -> Vec<Row> {
     };
     let never_fresh = model.iter().filter(|run| run.fresh_at_seconds.is_none());
     let smallest = never_fresh.min_by_key(|run| run.apps);
-    let last_poll = smallest.and_then(|run| run.polls.last());
-    let why = format!(
-        "as it was, in virtual time, the smallest number tried that was never called fresh in {:.0} s",
-        last_poll.map_or(0.0, |poll| poll.at_seconds)
-    );
+    let why = match smallest.and_then(|run| run.polls.last()) {
+        Some(last) => format!(
+            "as it was, in virtual time, the smallest number tried that was never called fresh in {:.0} s",
+            last.at_seconds
+        ),
+        None => "as it was, in virtual time; every number tried was called fresh at some time".to_owned(),
+    };
     let never = Row::new(
         format!("{store}, apps never called fresh"),
         one(smallest.map(|run| run.apps as f64)),
