@@ -382,10 +382,11 @@ pub enum RunEnd {
         next to that of the first run, with the ratio.\n\n\
         Examples:\n  tsb report run.json --html run.html\n  \
         tsb report old.json new.json --label before --label after\n  \
-        tsb report run.json --csv tables"
+        tsb report run.json --csv tables\n  \
+        tsb report hm9000.json --html hm9000.html"
 )]
 pub struct ReportArgs {
-    /// JSON reports that `--out` or `--format json` wrote
+    /// JSON reports that `--out` or `--format json` wrote, or one result of `tsb reproduce`
     #[arg(value_name = "REPORT", required = true)]
     pub reports: Vec<PathBuf>,
     /// Name of a run, once per run, in their order

@@ -1,4 +1,5 @@
-//! `tsb report`: shows one report again, or several side by side.
+//! `tsb report`: shows one report or the result of an experiment again, or several reports side by
+//! side.
 
 use std::path::Path;
 
@@ -13,6 +14,11 @@ use crate::{render, reports};
 
 /// Runs the command.
 pub fn command(args: &ReportArgs) -> Result<Exit, Failure> {
+    if let [path] = args.reports.as_slice()
+        && let Some(shown) = crate::reproduce::show(&reports::text(path)?, args)
+    {
+        return shown;
+    }
     let mut all: Option<Report> = None;
     for path in &args.reports {
         let report = reports::read(path)?;

@@ -19,6 +19,7 @@ struct ReportHead {
     #[serde(default)]
     tsb_version: String,
     runs: Option<IgnoredAny>,
+    experiment: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -32,7 +33,20 @@ struct ReportRuns {
 /// If the file cannot be read, is not JSON, is not a report, or has an unknown version; with
 /// line and column if known.
 pub fn read(path: &Path) -> Result<Report, Failure> {
-    let failure = || Failure::usage(format!("cannot read report {}", path.display()));
+    let text = text(path)?;
+    parse(&text).map_err(|why| {
+        failure(path)
+            .because_of(why)
+            .hint("reports are what --out and --format json of tsb run, emit and ingest write")
+    })
+}
+
+/// Reads the file of a report.
+///
+/// # Errors
+/// If it cannot be read, or is longer than any report.
+pub fn text(path: &Path) -> Result<String, Failure> {
+    let failure = || failure(path);
     let length = std::fs::metadata(path)
         .map_err(|error| failure().because(&error))?
         .len();
@@ -41,12 +55,11 @@ pub fn read(path: &Path) -> Result<Report, Failure> {
             "it is longer than {BYTES_MAX} bytes: it is not a report of tsb"
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| failure().because(&error))?;
-    parse(&text).map_err(|why| {
-        failure()
-            .because_of(why)
-            .hint("reports are what --out and --format json of tsb run, emit and ingest write")
-    })
+    std::fs::read_to_string(path).map_err(|error| failure().because(&error))
+}
+
+fn failure(path: &Path) -> Failure {
+    Failure::usage(format!("cannot read report {}", path.display()))
 }
 
 /// Parses a document that this program has made.
@@ -66,6 +79,9 @@ fn parse(text: &str) -> Result<Report, String> {
         }
         None => return Err("it has no schema_version: it is not a report of tsb".to_owned()),
     };
+    if head.experiment.is_some() {
+        return Err("it is the result of an experiment, which tsb report shows only alone".to_owned());
+    }
     let runs = match head.runs {
         Some(_) => serde_json::from_str::<ReportRuns>(text).map(|several| several.runs),
         None => serde_json::from_str::<Run>(text).map(|run| vec![run]),

@@ -1,5 +1,6 @@
 //! `tsb reproduce`: repeats a published experiment, with its mistakes removed.
 
+mod again;
 mod hm9000;
 mod rrdcached;
 
@@ -10,6 +11,8 @@ use tsb_run::experiment::EXPERIMENTS;
 use crate::args::{Experiment, ExperimentArgs, ReproduceArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+pub use again::show;
 
 /// Runs the command.
 pub fn command(args: &ReproduceArgs) -> Result<Exit, Failure> {

@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 #[path = "support/program.rs"]
@@ -130,6 +134,81 @@ fn what_hm9000_cannot_do_is_refused_before_it_starts() {
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains(words), "{errors}");
     }
+}
+
+/// The smallest run in memory: as it was, corrected, and shown again from its file.
+#[test]
+fn hm9000_is_repeated_in_small_and_shown_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, html, again] = ["out.json", "page.html", "again.html"].map(|name| folder.path().join(name));
+    let small = ["--store", "memory:", "--apps", "300", "--rounds", "1", "--seconds", "2"];
+    let output = tsb(&["reproduce", "hm9000", "--quick", "--seconds-as-it-was", "2"])
+        .args(small)
+        .arg("--out")
+        .arg(&out)
+        .arg("--html")
+        .arg(&html)
+        .arg("--dir")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    let experiment = &result["experiment"];
+    let of_model = experiment["as_it_was"].as_array().unwrap().iter();
+    let of_model: Vec<&Value> = of_model.filter(|run| run["is_virtual"] == true).collect();
+    // At the published break thousands of instances are missing, and far beyond it nothing is fresh.
+    assert!(of_model[1]["fresh_at_seconds"].as_f64().unwrap() < 31.0, "{experiment}");
+    assert!(of_model[1]["missing_max"].as_u64().unwrap() > 1_000, "{experiment}");
+    assert!(of_model[2]["fresh_at_seconds"].is_null(), "{experiment}");
+    let run = &experiment["runs"][0];
+    assert_eq!((&run["apps"], &run["lost"]), (&300.into(), &0.into()));
+    assert_eq!(run["keys_acknowledged"], run["keys_due"]);
+    let shown = tsb(&["report", out.to_str().unwrap(), "--html", again.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(shown.stdout, output.stdout);
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert_eq!(std::fs::read_to_string(&again).unwrap(), page);
+    assert!(page.contains("What their program measured was a timer") && page.contains("</html>"));
+    let twice = tsb(&["report", out.to_str().unwrap(), out.to_str().unwrap()]);
+    for mut refused in [twice, tsb(&["report", out.to_str().unwrap(), "--format", "csv"])] {
+        assert_eq!(refused.output().unwrap().status.code(), Some(2));
+    }
+}
+
+#[test]
+fn an_interrupted_experiment_of_hm9000_leaves_what_it_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = tsb(&[
+        "reproduce",
+        "hm9000",
+        "--store",
+        "memory:",
+        "--apps",
+        "300",
+        "--format",
+        "json",
+    ])
+    .arg("--dir")
+    .arg(folder.path())
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut progress = BufReader::new(child.stderr.take().unwrap()).lines();
+    // The first run has begun.
+    progress.next().unwrap().unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["experiment"]["interrupted"], true);
+    let runs = result["experiment"]["as_it_was"].as_array().unwrap();
+    assert!(
+        !runs.is_empty() && runs.iter().all(|run| run["is_virtual"] == true),
+        "{result}"
+    );
 }
 
 #[test]

@@ -81,8 +81,8 @@ pub struct RrdcachedArgs {
 pub struct Hm9000Args {
     /// Store of keys: memory:, sqlite:, series+STORE, etcd2:HOSTS, etcd3-single:HOSTS, etcd3:HOSTS
     ///
-    /// Give it several times for several stores. Without it and without --etcd: memory:, sqlite:
-    /// and series+memory:. Hosts are HOST:PORT with commas between them; etcd2 is version 2 with
+    /// Give it several times for several stores. Without it: memory:, sqlite: and
+    /// series+memory:. Hosts are HOST:PORT with commas between them; etcd2 is version 2 with
     /// one request per key, etcd3-single version 3 with one request per key, and etcd3 version 3
     /// with transactions of up to 128 puts.
     #[arg(long = "store", value_name = "SPEC")]
@@ -99,10 +99,11 @@ pub struct Hm9000Args {
     /// --quick or --apps no more than the largest given.
     #[arg(long, value_name = "N")]
     pub apps_max: Option<usize>,
-    /// Rounds of the corrected experiment; without it 5, and 2 with --quick
+    /// Rounds of the corrected experiment; without it 5, and with --quick 2, or 1 for more than
+    /// three stores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Length of each corrected run, in seconds; without it 45, and 11 with --quick
+    /// Length of each corrected run, in seconds; without it 45, and 10 with --quick
     ///
     /// From 10 on every app has sent a heartbeat; beyond 30, the time to live has passed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]

@@ -1,7 +1,7 @@
 //! How many apps can HM9000 keep fresh? As it was: a timer; corrected: a complete scan that is
 //! held against the simulator.
 
-mod text;
+pub(super) mod text;
 
 use tsb_core::report::Written;
 use tsb_core::report::experiment::hm9000::{Hm9000Plan, Reproduction};
@@ -18,12 +18,14 @@ use crate::output::Outputs;
 use crate::{interrupt, render};
 
 /// The experiment's name.
-const NAME: &str = "hm9000";
+pub(super) const NAME: &str = "hm9000";
 /// Stores that need no server.
 const STORES: [&str; 3] = ["memory:", "sqlite:", "series+memory:"];
 /// Numbers of apps: those that the document speaks of, and those between.
 const APPS: [usize; 7] = [1_000, 10_000, 20_000, 30_000, 50_000, 100_000, 200_000];
-const APPS_QUICK: [usize; 1] = [20_000];
+const APPS_QUICK: [usize; 1] = [5_000];
+/// More stores than this have one round in a quick run, so that it ends within two minutes.
+const STORES_QUICK: usize = 3;
 /// Where doubling ends.
 const APPS_MAX: usize = 1_600_000;
 /// More apps than this do not fit into the memory of a common machine.
@@ -78,11 +80,11 @@ pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
 
 fn layouts(args: &Hm9000Args) -> Result<Vec<Layout>, Failure> {
     let mut named = args.stores.clone();
+    if named.is_empty() {
+        named = STORES.map(str::to_owned).to_vec();
+    }
     if let Some(hosts) = &args.etcd {
         named.extend(EtcdInterface::schemes().map(|scheme| format!("{scheme}:{hosts}")));
-    }
-    if args.stores.is_empty() && args.etcd.is_none() {
-        named = STORES.map(str::to_owned).to_vec();
     }
     let mut layouts: Vec<Layout> = Vec::new();
     for name in &named {
@@ -128,9 +130,13 @@ fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Hm90
         stores: layouts.iter().map(ToString::to_string).collect(),
         apps,
         apps_max: apps_max.max(largest),
-        rounds: args.rounds.unwrap_or(if is_quick { 2 } else { 5 }),
+        rounds: args.rounds.unwrap_or(match is_quick {
+            true if layouts.len() > STORES_QUICK => 1,
+            true => 2,
+            false => 5,
+        }),
         // Beyond the time to live of 30 s; a quick run ends after one interval of heartbeats.
-        seconds: args.seconds.unwrap_or(if is_quick { 11 } else { 45 }),
+        seconds: args.seconds.unwrap_or(if is_quick { 10 } else { 45 }),
         seconds_as_it_was: args.seconds_as_it_was.unwrap_or(if is_quick { 32 } else { 60 }),
         without: defects.without.iter().map(ToString::to_string).collect(),
     })

@@ -12,7 +12,7 @@ mod published;
 mod rounds;
 mod simulated;
 mod testbed;
-mod text;
+pub(super) mod text;
 mod tuned;
 
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ use engine::{Engine, EngineKind, Tuning};
 use testbed::Testbed;
 
 /// The experiment's name.
-const NAME: &str = "rrdcached";
+pub(super) const NAME: &str = "rrdcached";
 /// Seed of the order of turns.
 const SEED: u64 = 1;
 /// Default numbers of files: those of the publication, or what two minutes allow.

@@ -3,6 +3,7 @@
 
 mod go;
 mod real_time;
+mod until;
 mod virtual_time;
 
 pub use real_time::RealTime;

@@ -118,27 +118,30 @@ impl<S: KeyedStore> Listener<S> {
         &self.store
     }
 
-    /// An advertise: while no heartbeat has come for 30 s it bumps `actual-fresh`, so before the
-    /// first heartbeat as well.
+    /// An advertise that came at `at`, in nanoseconds of the clock: while no heartbeat has come
+    /// for 30 s it bumps `actual-fresh`, so before the first heartbeat as well. Messages come
+    /// while a sync goes on, so `at` may be past.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn hear_advertise(&self) -> Result<()> {
-        let now = self.clock.now();
+    pub fn hear_advertise(&self, at: u64) -> Result<()> {
         let before_the_first = self.defects.has(Defect::AdvertiseBump);
-        if self.heard_at.map_or(before_the_first, |at| now - at >= TTL_NS) {
+        if self
+            .heard_at
+            .map_or(before_the_first, |heard_at| at.saturating_sub(heard_at) >= TTL_NS)
+        {
             self.bump()?;
         }
         Ok(())
     }
 
-    /// A heartbeat: it waits for the next sync. The count of all heartbeats is written at once,
-    /// while the bus waits.
+    /// A heartbeat that came at `at`, in nanoseconds of the clock: it waits for the next sync. The
+    /// count of all heartbeats is written at once, while the bus waits.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn hear_heartbeat(&mut self, heartbeat: Heartbeat) -> Result<()> {
-        self.heard_at = Some(self.clock.now());
+    pub fn hear_heartbeat(&mut self, heartbeat: Heartbeat, at: u64) -> Result<()> {
+        self.heard_at = Some(at);
         self.pending.push(heartbeat);
         self.heartbeats += 1;
         if !self.defects.has(Defect::CountPerHeartbeat) {

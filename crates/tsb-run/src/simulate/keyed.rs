@@ -159,15 +159,15 @@ pub fn freshness(apps: usize, seconds: u64, costs: KeyCosts, device: &DeviceProf
     let actual = key(ACTUAL)?;
     let (mut found, mut fingerprint) = (Freshness::default(), Fingerprint::default());
     for second in 0.. {
-        clock.wait_until(second * SECOND_NS);
+        let published = second * SECOND_NS;
+        clock.wait_until(published);
         let mut heard = Ok(());
         simulator.tick(|simulator, event| {
             if heard.is_ok() {
                 heard = match event {
-                    Event::Advertise(_) => listener.hear_advertise(),
-                    Event::Heartbeat(dea) => {
-                        Heartbeat::of(simulator, dea).and_then(|heartbeat| listener.hear_heartbeat(heartbeat))
-                    }
+                    Event::Advertise(_) => listener.hear_advertise(published),
+                    Event::Heartbeat(dea) => Heartbeat::of(simulator, dea)
+                        .and_then(|heartbeat| listener.hear_heartbeat(heartbeat, published)),
                 };
             }
         });

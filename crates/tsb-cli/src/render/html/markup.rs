@@ -9,6 +9,9 @@ use crate::render::figures::{Figure, Unit};
 use crate::render::names::letter;
 use tsb_run::foreign;
 
+/// A column of a table with a cell longer than this, in bytes, is text, and broken into lines.
+const SENTENCE: usize = 40;
+
 /// The page being written.
 #[derive(Debug, Default)]
 pub(super) struct Markup {
@@ -81,14 +84,24 @@ impl Markup {
             name,
             "\"><table><thead><tr>",
         );
-        for column in head {
-            self.element("<th scope=\"col\">", column, "</th>");
+        let rows: Vec<Vec<String>> = rows.collect();
+        let is_words = |column: usize| {
+            let mut cells = rows.iter().filter_map(|cells| cells.get(column));
+            cells.any(|cell| cell.len() > SENTENCE)
+        };
+        let classes: Vec<&str> = (0..head.len())
+            .map(|column| if is_words(column) { " class=\"words\"" } else { "" })
+            .collect();
+        for (column, class) in head.iter().zip(&classes) {
+            self.raw(&format!("<th scope=\"col\"{class}>"));
+            self.element("", column, "</th>");
         }
         self.raw("</tr></thead><tbody>\n");
         for cells in rows {
             self.raw("<tr>");
-            for cell in cells {
-                self.element("<td>", &cell, "</td>");
+            for (cell, class) in cells.iter().zip(&classes) {
+                self.raw(&format!("<td{class}>"));
+                self.element("", cell, "</td>");
             }
             self.raw("</tr>\n");
         }

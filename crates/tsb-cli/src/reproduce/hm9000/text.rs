@@ -10,7 +10,7 @@ use tsb_run::units;
 const LINES: usize = 4;
 
 /// The whole text.
-pub(super) fn page(result: &Reproduction) -> String {
+pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
     let details = &experiment.details;
     let mut out = String::new();
@@ -45,13 +45,13 @@ fn as_it_was(out: &mut String, details: &Hm9000Details) {
     let _ = writeln!(
         out,
         "\nAs it was: a timer asks for two keys. Beside it, what was there.\n{:>8}  {:30}  {:>12}  {:>11}  {:>14}  {:>10}",
-        "apps", "store", "called fresh", "polls fresh", "falsely, of", "missing"
+        "apps", "store", "called fresh", "polls fresh", "falsely", "missing"
     );
     for run in &details.as_it_was {
         let fresh_at = run
             .fresh_at_seconds
             .map_or_else(|| "never".to_owned(), |at| format!("{at:.1} s"));
-        let falsely = format!("{}, {}", run.polls_falsely_fresh, run.polls_checked);
+        let falsely = format!("{} of {}", run.polls_falsely_fresh, run.polls_checked);
         let _ = writeln!(
             out,
             "{:>8}  {:30}  {fresh_at:>12}  {:>11}  {falsely:>14}  {:>10}",
@@ -90,26 +90,33 @@ fn curve(out: &mut String, result: &Reproduction) {
     if asked.seconds <= 30 {
         let _ = writeln!(
             out,
-            "Shorter than the time to live of 30 s: what breaks later is not seen."
+            "Shorter than the time to live of 30 s: what breaks later is not seen, such as keys that expire."
         );
     }
     let _ = writeln!(
         out,
         "{:>9}  {:24}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
-        "apps", "store", "all there s", "keys/s", "put p99 ms", "CPU s / 1M", "kept"
+        "apps", "store", "all there s", "keys/s", "put p90 ms", "CPU s / 1M", "kept"
     );
     for point in result.experiment.details.curve.iter().filter(|point| point.rounds > 0) {
         line(out, point);
     }
+    let _ = writeln!(
+        out,
+        "+-: half of the 95 % interval over the rounds, which is wide for two. keys/s: acknowledged, from the first put \
+         to the last answer; in a run of 10 s the keys of 10 s are due within 9 s. put: from when it was due. CPU: of \
+         the whole process with load, scans and embedded store, and of servers on this machine."
+    );
     for found in &result.experiment.details.breaks {
-        let kept = found
-            .kept
-            .map_or_else(|| "none".to_owned(), |apps| units::count(apps as u64));
+        let kept = found.kept.map_or_else(
+            || "does not keep the smallest number of apps fresh".to_owned(),
+            |apps| format!("keeps {} apps fresh", units::count(apps as u64)),
+        );
         let broke = found
             .broke
             .map_or_else(String::new, |apps| format!("; at {} apps: ", units::count(apps as u64)));
         let reason = if found.broke.is_some() { found.why.as_str() } else { "" };
-        let _ = writeln!(out, "{} keeps {kept} apps fresh{broke}{reason}", found.store);
+        let _ = writeln!(out, "{} {kept}{broke}{reason}", found.store);
     }
 }
 
@@ -121,7 +128,7 @@ fn line(out: &mut String, point: &CurvePoint) {
         point.store,
         figure(point.fresh_at, 2),
         figure(point.keys_per_second, 0),
-        figure(point.response_p99_ms, 1),
+        figure(point.response_p90_ms, 1),
         point
             .cpu_seconds_per_million
             .map_or_else(|| "-".to_owned(), |figure| format!("{:.2}", figure.mean)),
@@ -143,7 +150,11 @@ fn figure(figure: Option<Figure>, digits: usize) -> String {
 fn published(out: &mut String, rows: &[Row]) {
     let _ = writeln!(out, "\nPublished (etcd v2-rc1, 2013) beside measured here");
     for row in rows {
-        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+        let number = |value: Option<f64>| match value {
+            None => "-".to_owned(),
+            Some(value) if row.unit == "s" => format!("{value:.1}"),
+            Some(value) => units::count(value as u64),
+        };
         let ratio = row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
         let _ = writeln!(
             out,

@@ -9,7 +9,7 @@ use tsb_core::report::experiment::rrdcached::{Beyond, Pass, Reproduction, Round,
 use tsb_core::report::experiment::{Figure, Row};
 
 /// The whole text.
-pub(super) fn page(result: &Reproduction) -> String {
+pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
     let mut out = String::new();
     let _ = writeln!(out, "What does rrdcached buy? Daemon: {}", experiment.details.daemon);

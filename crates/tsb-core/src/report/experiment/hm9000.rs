@@ -193,7 +193,10 @@ pub struct CurvePoint {
     /// Acknowledged keys per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_per_second: Option<Figure>,
-    /// Response time, p99, in milliseconds.
+    /// Response time, p90, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p90_ms: Option<Figure>,
+    /// Response time, p99, in milliseconds; absent where too few puts were made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p99_ms: Option<Figure>,
     /// CPU seconds per million keys, of this process and of the servers on this machine.

@@ -1,16 +1,16 @@
 //! As it was, on a real store and by the machine's clock: a ticker, the listener and the fetcher,
 //! each in a thread of its own as they were processes of their own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tsb_core::time::{Clock, SECOND_NS};
 use tsb_stores::Result;
 use tsb_stores::keyed::KeyedStore;
-use tsb_stores::parts::lock;
 
+use super::until::Until;
 use super::{FETCH_S, Heard, Report, cluster};
 use crate::error::Error;
 use crate::hm9000::defects::{Defect, Defects};
@@ -36,6 +36,9 @@ pub struct RealTime {
     pub stop: Arc<AtomicBool>,
 }
 
+/// What the bus carries, with the time at which it was published.
+type Message = (u64, Heard);
+
 /// What the listener counts.
 #[derive(Default)]
 struct Syncs {
@@ -49,31 +52,38 @@ impl RealTime {
     /// # Errors
     /// [`Error::Internal`] if a thread cannot be started or has panicked.
     pub fn run(&self, store: &Arc<dyn KeyedStore>, clock: &Arc<dyn Clock>) -> std::result::Result<Report, Error> {
-        let syncs = Mutex::new(Syncs::default());
+        // What the listener and the fetcher have not written when the run ends is not waited for.
+        let until = Arc::new(Until {
+            store: Arc::clone(store),
+            is_over: AtomicBool::new(false),
+        });
         let (bus, heard) = sync_channel(BUS);
         let (fetches, wanted) = sync_channel(1);
-        let mut report = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let listening = scope.spawn({
-                let syncs = &syncs;
-                move || self.listen(store, clock, &heard, syncs)
+                let until = Arc::clone(&until);
+                move || self.listen(&until, clock, &heard)
             });
-            let fetching = scope.spawn(move || fetch(store, clock, &wanted));
+            let fetching = scope.spawn({
+                let until = Arc::clone(&until);
+                move || fetch(&until, clock, &wanted)
+            });
             let report = self.tick(
                 Simulator::new(cluster(self.simulator, &self.defects)),
                 store,
                 &**clock,
                 (&bus, &fetches),
             );
+            until.is_over.store(true, Ordering::Release);
             drop((bus, fetches));
-            let ended = listening.join().and(fetching.join());
-            ended.map_err(|panic| {
+            let (listened, fetched) = (listening.join(), fetching.join());
+            let syncs = fetched.and(listened).map_err(|panic| {
                 Error::internal("a thread of the experiment panicked").because_of(crate::panic_message(&*panic))
             })?;
-            report.map_err(|error| Error::internal("cannot tick").because(&error))
-        })?;
-        let syncs = lock(&syncs);
-        (report.syncs_failed, report.syncs_slow) = (syncs.failed, syncs.slow);
-        Ok(report)
+            let mut report = report.map_err(|error| Error::internal("cannot tick").because(&error))?;
+            (report.syncs_failed, report.syncs_slow) = (syncs.failed, syncs.slow);
+            Ok(report)
+        })
     }
 
     /// Ticks, sleeps for a second, and asks.
@@ -82,7 +92,7 @@ impl RealTime {
         mut simulator: Simulator,
         store: &Arc<dyn KeyedStore>,
         clock: &dyn Clock,
-        (bus, fetches): (&SyncSender<Heard>, &SyncSender<Simulator>),
+        (bus, fetches): (&SyncSender<Message>, &SyncSender<Simulator>),
     ) -> Result<Report> {
         let mut report = Report::default();
         let (mut truth, mut heartbeats) = (Truth::default(), Heartbeats::default());
@@ -95,7 +105,7 @@ impl RealTime {
             }
             truth.learn(&simulator)?;
             let began = clock.now();
-            publish(&mut simulator, bus, |simulator, dea| {
+            publish(&mut simulator, began, bus, |simulator, dea| {
                 truth.report(simulator, dea, began);
                 heartbeats.of(simulator, dea)
             })?;
@@ -121,28 +131,25 @@ impl RealTime {
         Ok(report)
     }
 
-    fn listen(
-        &self,
-        store: &Arc<dyn KeyedStore>,
-        clock: &Arc<dyn Clock>,
-        heard: &Receiver<Heard>,
-        syncs: &Mutex<Syncs>,
-    ) {
+    fn listen(&self, store: &Arc<Until>, clock: &Arc<dyn Clock>, heard: &Receiver<Message>) -> Syncs {
+        let mut syncs = Syncs::default();
         let mut listener = Listener::with_defects(Arc::clone(store), Arc::clone(clock), self.defects.clone());
         let mut next_sync = clock.now() + SECOND_NS;
         loop {
             let left = Duration::from_nanos(next_sync.saturating_sub(clock.now()));
             match heard.recv_timeout(left) {
                 // A failed bump or count was logged, and nothing followed from it.
-                Ok(Heard::Advertise) => drop(listener.hear_advertise()),
-                Ok(Heard::Heartbeat(heartbeat)) => drop(listener.hear_heartbeat(heartbeat)),
+                Ok((at, Heard::Advertise)) => drop(listener.hear_advertise(at)),
+                Ok((at, Heard::Heartbeat(heartbeat))) => drop(listener.hear_heartbeat(heartbeat, at)),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return syncs,
             }
             let began = clock.now();
             if began >= next_sync {
                 let synced = listener.sync();
-                let mut syncs = lock(syncs);
+                if store.is_over.load(Ordering::Acquire) {
+                    return syncs;
+                }
                 syncs.failed += u64::from(synced.is_err());
                 syncs.slow += u64::from(synced.is_ok() && clock.now() - began >= SECOND_NS);
                 next_sync = (next_sync + SECOND_NS).max(clock.now());
@@ -154,7 +161,8 @@ impl RealTime {
 /// One second of the cluster. Fails if an identifier is no key, which cannot be.
 fn publish(
     simulator: &mut Simulator,
-    bus: &SyncSender<Heard>,
+    now: u64,
+    bus: &SyncSender<Message>,
     mut heartbeat: impl FnMut(&Simulator, u32) -> Result<Heartbeat>,
 ) -> Result<()> {
     let mut outcome = Ok(());
@@ -165,14 +173,14 @@ fn publish(
         };
         match message {
             // The listener goes only after the ticker.
-            Ok(message) => drop(bus.send(message)),
+            Ok(message) => drop(bus.send((now, message))),
             Err(error) => outcome = Err(error),
         }
     });
     outcome
 }
 
-fn fetch(store: &Arc<dyn KeyedStore>, clock: &Arc<dyn Clock>, wanted: &Receiver<Simulator>) {
+fn fetch(store: &Arc<Until>, clock: &Arc<dyn Clock>, wanted: &Receiver<Simulator>) {
     while let Ok(simulator) = wanted.recv() {
         // A fetch that fails leaves the desired state as it was; the next one is a minute later.
         let _ = fetch_desired(store, &**clock, &simulator);

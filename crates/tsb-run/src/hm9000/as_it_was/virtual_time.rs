@@ -43,10 +43,10 @@ impl VirtualTime {
         let (end, mut next_sync) = (self.seconds * SECOND_NS, SECOND_NS);
         let mut report = Report::default();
         while clock.now() < end {
-            for event in store.heard() {
+            for (at, event) in store.heard() {
                 match event {
-                    Heard::Advertise => listener.hear_advertise()?,
-                    Heard::Heartbeat(heartbeat) => listener.hear_heartbeat(heartbeat)?,
+                    Heard::Advertise => listener.hear_advertise(at)?,
+                    Heard::Heartbeat(heartbeat) => listener.hear_heartbeat(heartbeat, at)?,
                 }
             }
             let began = clock.now();
@@ -81,7 +81,8 @@ struct World {
     simulator: Simulator,
     truth: Truth,
     heartbeats: Heartbeats,
-    bus: Vec<Heard>,
+    /// With the time at which each was published.
+    bus: Vec<(u64, Heard)>,
     /// What the fetcher has still to write.
     desired: VecDeque<Put>,
     is_fetching: bool,
@@ -115,7 +116,7 @@ impl Device {
     }
 
     /// What was published since the last call.
-    fn heard(&self) -> Vec<Heard> {
+    fn heard(&self) -> Vec<(u64, Heard)> {
         std::mem::take(&mut lock(&self.world).bus)
     }
 
@@ -178,10 +179,14 @@ impl Device {
         let mut bus = Vec::new();
         let (truth, heartbeats) = (&mut world.truth, &mut world.heartbeats);
         world.simulator.tick(|simulator, event| match event {
-            Event::Advertise(_) => bus.push(Ok(Heard::Advertise)),
+            Event::Advertise(_) => bus.push(Ok((now, Heard::Advertise))),
             Event::Heartbeat(dea) => {
                 truth.report(simulator, dea, now);
-                bus.push(heartbeats.of(simulator, dea).map(Heard::Heartbeat));
+                bus.push(
+                    heartbeats
+                        .of(simulator, dea)
+                        .map(|heartbeat| (now, Heard::Heartbeat(heartbeat))),
+                );
             }
         });
         world.bus.extend(bus.into_iter().collect::<Result<Vec<_>>>()?);

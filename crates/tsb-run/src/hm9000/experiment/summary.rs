@@ -47,6 +47,7 @@ fn point(details: &Hm9000Details, store: &str, apps: usize, runs: &[&CorrectedRu
         document_fresh_at: as_it_was.and_then(|run| run.fresh_at_seconds),
         fresh_at: figure(|run| run.fresh_at_seconds),
         keys_per_second: figure(|run| Some(run.keys_per_second)),
+        response_p90_ms: figure(|run| Some(run.response.p90_ns? as f64 / 1e6)),
         response_p99_ms: figure(|run| Some(run.response.p99_ns? as f64 / 1e6)),
         cpu_seconds_per_million: figure(cpu_seconds_per_million),
         rounds_kept: runs.iter().filter(|run| run.is_kept).count(),

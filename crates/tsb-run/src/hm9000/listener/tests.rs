@@ -7,7 +7,7 @@ use tsb_stores::keyed::{KeyedCapabilities, KeyedMemory, KeyedMemoryOptions, Keye
 use tsb_stores::parts::lock;
 
 use super::*;
-use crate::hm9000::{Event, SimulatorOptions};
+use crate::hm9000::{App, Event, SimulatorOptions};
 
 /// A store in memory that takes time for each key, and that can fail.
 #[derive(Debug)]
@@ -63,6 +63,10 @@ struct Scene {
 
 impl Scene {
     fn new(apps: usize) -> Self {
+        Self::without(apps, &[])
+    }
+
+    fn without(apps: usize, defects: &[Defect]) -> Self {
         let clock: Arc<ManualClock> = Arc::default();
         let store = Slow {
             inner: KeyedMemory::new(KeyedMemoryOptions::default(), clock.clone()),
@@ -74,7 +78,10 @@ impl Scene {
             apps,
             ..SimulatorOptions::default()
         });
-        let listener = Listener::new(store, clock.clone());
+        let defects = Defects {
+            without: defects.to_vec(),
+        };
+        let listener = Listener::with_defects(store, clock.clone(), defects);
         listener.fetch_desired(&simulator).unwrap();
         Self {
             clock,
@@ -86,15 +93,16 @@ impl Scene {
     /// A second of the document's loop: a tick, a sync, the sleep, and a poll. Returns whether an
     /// advertise was heard, and what the store is called.
     fn second(&mut self) -> (bool, FreshKeys) {
+        let now = self.clock.now();
         let (listener, mut advertised) = (&mut self.listener, false);
         self.simulator.tick(|simulator, event| match event {
             Event::Advertise(_) => {
                 advertised = true;
-                listener.hear_advertise().unwrap();
+                listener.hear_advertise(now).unwrap();
             }
             Event::Heartbeat(dea) => {
                 let heartbeat = Heartbeat::of(simulator, dea).unwrap();
-                let _ = listener.hear_heartbeat(heartbeat);
+                let _ = listener.hear_heartbeat(heartbeat, now);
             }
         });
         let _ = listener.sync();
@@ -165,7 +173,7 @@ fn a_store_without_instances_is_called_fresh() {
         let listener = &scene.listener;
         scene.simulator.tick(|_, event| {
             if matches!(event, Event::Advertise(_)) {
-                listener.hear_advertise().unwrap();
+                listener.hear_advertise(listener.clock.now()).unwrap();
             }
         });
         scene.clock.advance(SECOND_NS);
@@ -216,13 +224,80 @@ fn instances_of_a_silent_dea_are_removed_and_of_a_changed_heartbeat_too() {
     let mut heartbeat = Heartbeat::of(&scene.simulator, 0).unwrap();
     assert_eq!(heartbeat.instances.len(), 3);
     heartbeat.instances = heartbeat.instances[..1].into();
-    scene.listener.hear_heartbeat(heartbeat.clone()).unwrap();
+    scene
+        .listener
+        .hear_heartbeat(heartbeat.clone(), scene.clock.now())
+        .unwrap();
     scene.listener.sync().unwrap();
     assert_eq!(scene.count(ACTUAL), 19);
     scene.clock.advance(TTL_NS);
-    scene.listener.hear_heartbeat(heartbeat).unwrap();
+    scene.listener.hear_heartbeat(heartbeat, scene.clock.now()).unwrap();
     scene.listener.sync().unwrap();
     // The presence of the first had expired as well when the cache was read, so its instance is
     // written again.
     assert_eq!(scene.count(ACTUAL), 1);
+}
+
+/// A failed sync is not made good by the next heartbeats, because the cache knows its instances.
+#[test]
+fn a_cache_that_changes_first_hides_a_failed_write() {
+    let instances_after_a_failure = |without: &[Defect]| {
+        // An advertise that bumps fails as well.
+        let mut scene = Scene::without(1_000, &[&[Defect::AdvertiseBump], without].concat());
+        *lock(&scene.listener.store().fails) = true;
+        for _ in 0..10 {
+            scene.second();
+        }
+        *lock(&scene.listener.store().fails) = false;
+        // The cache is read from the store after 20 s.
+        for _ in 0..5 {
+            scene.second();
+        }
+        let store = scene.listener.store();
+        let is_there = |app: &&App| store.get(&instance_key(app).unwrap()).unwrap().is_some();
+        scene.simulator.apps()[..1_000].iter().filter(is_there).count()
+    };
+    assert_eq!(instances_after_a_failure(&[]), 0);
+    assert!(instances_after_a_failure(&[Defect::CacheFirst]) > 0);
+}
+
+/// An app with instances on two DEAs, of which one falls silent.
+#[test]
+fn a_silent_dea_takes_the_instances_of_others_with_it() {
+    let instance_of_the_other = |without: &[Defect]| {
+        let mut scene = Scene::without(1_000, without);
+        let silent = Heartbeat::of(&scene.simulator, 0).unwrap();
+        let mut other = Heartbeat::of(&scene.simulator, 1).unwrap();
+        let third = Heartbeat::of(&scene.simulator, 2).unwrap();
+        let shared = key(format!("{}/instance", app_of(&silent.instances[0].0))).unwrap();
+        other.instances = vec![(shared.clone(), format!("1,RUNNING,0.0,{}", other.dea))].into();
+        let mut hear = |heartbeat: &Heartbeat, seconds: u64| {
+            let now = scene.clock.now();
+            scene.listener.hear_heartbeat(heartbeat.clone(), now).unwrap();
+            scene.listener.sync().unwrap();
+            scene.clock.advance(seconds * SECOND_NS);
+        };
+        hear(&silent, 10);
+        hear(&other, 21);
+        // The presence of the first has expired when the cache is read.
+        hear(&third, 0);
+        assert_eq!(scene.listener.store().get(&silent.instances[0].0).unwrap(), None);
+        scene.listener.store().get(&shared).unwrap()
+    };
+    assert_eq!(instance_of_the_other(&[]), None);
+    assert!(instance_of_the_other(&[Defect::DeleteApps]).is_some());
+}
+
+#[test]
+fn heartbeats_are_counted_in_the_store_unless_that_is_left_out() {
+    let count = |without: &[Defect]| {
+        let mut scene = Scene::without(1_000, without);
+        for _ in 0..10 {
+            scene.second();
+        }
+        let count = key("v1/metrics/ReceivedHeartbeats").unwrap();
+        scene.listener.store().get(&count).unwrap()
+    };
+    assert_eq!(count(&[]).as_deref(), Some("10.00000"));
+    assert_eq!(count(&[Defect::CountPerHeartbeat]), None);
 }

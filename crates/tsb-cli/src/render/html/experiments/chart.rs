@@ -7,6 +7,10 @@ use tsb_run::units;
 /// Height of a drawing, in its own units.
 const HEIGHT: f64 = 320.0;
 const MARK: f64 = 4.0;
+/// Room beside the marks at both ends, as a factor; a single mark is in the middle.
+const MARGIN: f64 = 1.15;
+/// Colours that series have in turn.
+const TONES: usize = 6;
 
 /// A mark: where it is, whether it is good, and what it says.
 #[derive(Clone, Debug)]
@@ -57,7 +61,8 @@ impl Chart<'_> {
         if marks().next().is_none() {
             return;
         }
-        let x = axis(marks().map(|mark| mark.x), true, (LEFT, WIDTH - RIGHT));
+        let (least, most) = ends(marks().map(|mark| mark.x));
+        let x = Axis::logarithmic((least / MARGIN, most * MARGIN), 1.0, (LEFT, WIDTH - RIGHT));
         let reach = marks().flat_map(|mark| [mark.y, mark.interval.map_or(mark.y, |(_, high)| high)]);
         let y = axis(reach, self.is_log, (HEIGHT - BOTTOM, TOP));
         page.element(
@@ -66,6 +71,7 @@ impl Chart<'_> {
             "</strong> ",
         );
         page.element("", self.about, "</figcaption>\n");
+        self.key(page);
         page.element(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot: ",
             self.caption,
@@ -76,10 +82,20 @@ impl Chart<'_> {
         ));
         page.element(" aria-label=\"", self.caption, "\">\n");
         self.axes(x, y, page);
-        for line in &self.lines {
-            draw_line(line, x, y, page);
+        for (number, line) in self.lines.iter().enumerate() {
+            draw_line(line, number % TONES, x, y, page);
         }
         page.raw("</svg></div>\n</figure>\n");
+    }
+
+    /// Which colour is which series.
+    fn key(&self, page: &mut Markup) {
+        page.raw("<ul class=\"key\">\n");
+        for (number, line) in self.lines.iter().enumerate() {
+            page.raw(&format!("<li class=\"tone-{}\">", number % TONES));
+            page.element("", &line.name, "</li>\n");
+        }
+        page.raw("</ul>\n");
     }
 
     fn axes(&self, x: Axis, y: Axis, page: &mut Markup) {
@@ -109,35 +125,31 @@ impl Chart<'_> {
     }
 }
 
-fn draw_line(line: &Line, x: Axis, y: Axis, page: &mut Markup) {
+fn draw_line(line: &Line, tone: usize, x: Axis, y: Axis, page: &mut Markup) {
     let places: Vec<String> = line
         .marks
         .iter()
         .map(|mark| format!("{:.1},{:.1}", x.place(mark.x), y.place(mark.y)))
         .collect();
-    page.raw(&format!("<polyline class=\"held\" points=\"{}\"/>\n", places.join(" ")));
+    page.raw(&format!(
+        "<g class=\"tone-{tone}\"><polyline class=\"series\" points=\"{}\"/>\n",
+        places.join(" ")
+    ));
     for mark in &line.marks {
         let (at, up) = (x.place(mark.x), y.place(mark.y));
         page.raw("<g>");
         if let Some((low, high)) = mark.interval {
             page.raw(&format!(
-                "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
+                "<line class=\"reach\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
                 y.place(low),
                 y.place(high)
             ));
         }
-        let class = if mark.is_good { "held" } else { "broke" };
+        let class = if mark.is_good { "mark" } else { "mark failed" };
         page.raw(&format!(
             "<circle class=\"{class}\" cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"{MARK}\"/>"
         ));
         page.element("<title>", &mark.about, "</title></g>\n");
     }
-    if let Some(last) = line.marks.last() {
-        page.raw(&format!(
-            "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">",
-            x.place(last.x),
-            y.place(last.y) - 9.0
-        ));
-        page.element("", &line.name, "</text>\n");
-    }
+    page.raw("</g>\n");
 }

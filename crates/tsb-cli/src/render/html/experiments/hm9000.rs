@@ -53,22 +53,28 @@ fn story(result: &Reproduction, page: &mut Markup) {
         && worst.missing_max > 0
     {
         found.push(format!(
-            "The document's criterion called {} with {} apps fresh while {} instances were missing.",
+            "{}the document's criterion called {} with {} apps fresh while {} instances were missing.",
+            if worst.is_virtual {
+                "In virtual time, "
+            } else {
+                "On a real store, "
+            },
             worst.store,
             units::count(worst.apps as u64),
             units::count(worst.missing_max)
         ));
     }
     for store in &details.breaks {
-        let kept = store
-            .kept
-            .map_or_else(|| "none".to_owned(), |apps| units::count(apps as u64));
+        let count = |apps: usize| units::count(apps as u64);
+        let kept = store.kept.map_or_else(
+            || "does not keep the smallest number of apps fresh".to_owned(),
+            |apps| format!("keeps {} apps fresh", count(apps)),
+        );
         let end = match store.broke {
-            Some(apps) => format!(" at {} apps: {}.", units::count(apps as u64), store.why),
-            None => " the largest number that was tried.".to_owned(),
+            Some(apps) => format!("; it breaks at {} apps: {}.", count(apps), store.why),
+            None => ": the largest number that was tried.".to_owned(),
         };
-        let middle = if store.broke.is_some() { "; it breaks" } else { ":" };
-        found.push(format!("{} keeps {kept} apps fresh{middle}{end}", store.store));
+        found.push(format!("{} {kept}{end}", store.store));
     }
     found.extend(
         details
@@ -186,12 +192,18 @@ struct Shown {
     show: fn(f64) -> String,
 }
 
-const SHOWN: [Shown; 4] = [
+const SHOWN: [Shown; 5] = [
     Shown {
         caption: "Every instance there after",
         about: "From the start to the first complete scan that found all; the last heartbeats are due after 9 s.",
         of: |point| point.fresh_at,
         show: |seconds| format!("{seconds:.1} s"),
+    },
+    Shown {
+        caption: "Put, p90",
+        about: "From when heartbeats were due until they were acknowledged.",
+        of: |point| point.response_p90_ms,
+        show: |ms| units::nanos((ms * 1e6) as u64),
     },
     Shown {
         caption: "Put, p99",
@@ -287,7 +299,12 @@ fn published(rows: &[Row], page: &mut Markup) {
         "Published beside measured",
         "Etcd v2-rc1 in 2013, and this machine.",
     );
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+    let digits = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+    let is_count = |row: &Row| row.unit != "s";
+    let number = |row: &Row, value: Option<f64>| match value {
+        Some(value) if is_count(row) => units::count(value as u64),
+        _ => digits(value),
+    };
     let interval = |row: &Row| match (row.low, row.high) {
         (Some(low), Some(high)) => format!(" ({low:.2} to {high:.2})"),
         _ => String::new(),
@@ -295,10 +312,10 @@ fn published(rows: &[Row], page: &mut Markup) {
     let rows = rows.iter().map(|row| {
         vec![
             row.what.clone(),
-            number(row.published),
-            number(row.measured) + &interval(row),
+            number(row, row.published),
+            number(row, row.measured) + &interval(row),
             row.unit.clone(),
-            number(row.ratio),
+            digits(row.ratio),
             row.why.clone(),
         ]
     });

@@ -57,6 +57,14 @@ fn runs_in_virtual_time_are_the_same() {
     assert_eq!(run(3_000, 2_000, 35, &[]), run(3_000, 2_000, 35, &[]));
 }
 
+/// While a sync of more than 30 s goes on, heartbeats come all the same: no advertise that waited
+/// behind it bumps.
+#[test]
+fn a_long_sync_is_no_silence() {
+    let report = run(100_000, 2_000, 150, &[]);
+    assert_eq!(report.first_fresh(), None);
+}
+
 #[test]
 fn a_store_far_below_the_load_is_never_called_fresh() {
     let report = run(100_000, 1_000, 120, &[]);

@@ -32,6 +32,7 @@ fn result() -> Reproduction {
         document_fresh_at: None,
         fresh_at: Figure::of(&[9.1, 9.2]),
         keys_per_second: Figure::of(&[apps as f64 / 10.0]),
+        response_p90_ms: None,
         response_p99_ms: None,
         cpu_seconds_per_million: None,
         rounds_kept: if apps == 1_000 { 2 } else { 1 },
@@ -100,7 +101,7 @@ fn the_page_tells_what_was_found_and_escapes_text() {
     assert_eq!(page.matches("<svg").count(), 4);
     assert_eq!(page.matches("<circle").count(), 8);
     // One size of the timer was falsely fresh, in two charts; one of the curve was not kept.
-    assert_eq!(page.matches("class=\"broke\"").count(), 4);
+    assert_eq!(page.matches("class=\"mark failed\"").count(), 4);
 }
 
 #[test]
