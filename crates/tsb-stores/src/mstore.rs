@@ -46,7 +46,7 @@ mod options;
 mod shard;
 
 pub use cache::CachePolicy;
-pub use catalog::catalog;
+pub use catalog::{catalog, made_with};
 pub use options::MstoreOptions;
 
 use files::Files;

@@ -266,6 +266,7 @@ fn invalid_point(path: &Path, at: u64, name: &str, what: &str) -> Damage {
 /// Removes pairs of files that a crash has left before they were listed. They have no points.
 fn remove_leftovers(folder: &Path, listing: &Listing) -> Result<()> {
     let unreadable = |source| failed("read folder", folder, source);
+    let mut leftovers = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let offset = path.file_stem().and_then(|stem| stem.to_str()?.parse::<i64>().ok());
@@ -280,7 +281,10 @@ fn remove_leftovers(folder: &Path, listing: &Listing) -> Result<()> {
             let list = folder.join(super::list::LIST);
             return Err(corrupt(&list, 0, format!("it does not list {}", path.display())));
         }
-        std::fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
+        leftovers.push(path);
     }
-    Ok(())
+    // Only when all are known to be empty.
+    leftovers
+        .iter()
+        .try_for_each(|path| std::fs::remove_file(path).map_err(|source| failed("remove", path, source)))
 }
