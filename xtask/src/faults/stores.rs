@@ -170,15 +170,6 @@ pub(super) const SUBJECTS: &[StoreUnderTest] = &[
         ..SQLITE
     },
     StoreUnderTest {
-        name: "mstore-off",
-        spec: "mstore:{}/m?cache=off&points_per_file=500",
-        inner: "mstore:{}/m",
-        after_cut: Guarantee::Nothing,
-        // A point has no checksum; a folder that is empty is a new one.
-        blind: &[".mstore"],
-        ..SQLITE
-    },
-    StoreUnderTest {
         name: "rrdcached-group",
         spec: "write-cache+rrd:{}/r?max_open=0&write-cache.journal={}/j&write-cache.sync=group\
                &write-cache.segment=4KiB&write-cache.timeout=20ms&write-cache.flush=40ms&write-cache.threads=1\

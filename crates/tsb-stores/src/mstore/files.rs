@@ -25,7 +25,8 @@ const OPEN_MAX: usize = 2;
 pub(super) struct Files {
     folder: PathBuf,
     geometry: Geometry,
-    max_files: usize,
+    // How many files of points there may be.
+    bound: usize,
     state: Mutex<ListState>,
     pub(super) names: RwLock<Names>,
     chunks: RwLock<BTreeMap<i64, Arc<Chunk>>>,
@@ -77,7 +78,7 @@ impl Files {
         let files = Self {
             folder: folder.to_owned(),
             geometry,
-            max_files,
+            bound: max_files,
             promised: Mutex::new(chunks.keys().copied().collect()),
             state: Mutex::new(ListState {
                 list: Some(list),
@@ -98,7 +99,7 @@ impl Files {
     /// Promises the file of a point, unless there would be too many.
     pub(super) fn promise(&self, offset: i64) -> bool {
         let mut promised = lock(&self.promised);
-        if !promised.contains(&offset) && promised.len() >= self.max_files {
+        if !promised.contains(&offset) && promised.len() >= self.bound {
             return false;
         }
         promised.insert(offset);
@@ -220,16 +221,15 @@ impl Files {
         let ListState { list, listed } = &mut *state;
         let list = list.as_mut().ok_or(crate::Error::Closed)?;
         let known = read(&self.chunks).get(&offset).cloned();
-        let chunk = match known {
-            Some(chunk) => chunk,
-            None => {
-                let chunk = Arc::new(Chunk::new(&self.folder, offset));
-                chunk.create(self.geometry)?;
-                sync_folder(&self.folder)?;
-                listed.insert(offset, Listed::empty(offset, self.geometry));
-                write(&self.chunks).insert(offset, Arc::clone(&chunk));
-                chunk
-            }
+        let chunk = if let Some(chunk) = known {
+            chunk
+        } else {
+            let chunk = Arc::new(Chunk::new(&self.folder, offset));
+            chunk.create(self.geometry)?;
+            sync_folder(&self.folder)?;
+            listed.insert(offset, Listed::empty(offset, self.geometry));
+            write(&self.chunks).insert(offset, Arc::clone(&chunk));
+            chunk
         };
         if chunk.local(number).is_none() {
             let listed = listed.entry(offset).or_insert(Listed::empty(offset, self.geometry));

@@ -309,8 +309,8 @@ const DAMAGES: [DamageCase; 11] = [
 ];
 
 fn cut_last_line(bytes: &mut Vec<u8>) {
-    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    let last = lines.last().unwrap().len();
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let last = lines.next_back().unwrap().len();
     bytes.truncate(bytes.len() - last);
 }
 
@@ -346,12 +346,12 @@ fn what_a_crash_leaves_is_no_damage_and_an_invalid_point_is_said() {
     two_ticks(folder.path());
     // A line of the list that was not finished, and a pair of files that was not yet listed.
     edit(&folder.path().join("mstore.list"), |bytes| {
-        bytes.extend_from_slice(b"file 12 met")
+        bytes.extend_from_slice(b"file 12 met");
     });
     std::fs::write(folder.path().join("0.idx"), [0; 9]).unwrap();
     std::fs::write(folder.path().join("0.mstore"), [0; 4_096]).unwrap();
     edit(&file(folder.path(), "idx"), |bytes| {
-        bytes.extend_from_slice(&[0, 3, b'x'])
+        bytes.extend_from_slice(&[0, 3, b'x']);
     });
     let position = 4_838_400 + (START % WEEK) as u64 * 8;
     let points = std::fs::File::options()

@@ -10,12 +10,15 @@ use tsb_stores::{Error, Result, Store};
 
 use crate::damaged_copy;
 
+/// Puts something around a store.
+type Wrap = fn(Box<dyn Store>) -> Result<Box<dyn Store>>;
+
 /// A kind of folder, and what is put around the store.
 #[derive(Clone)]
 pub(crate) struct Folders {
     name: &'static str,
     options: MstoreOptions,
-    wrap: fn(Box<dyn Store>) -> Result<Box<dyn Store>>,
+    wrap: Wrap,
     /// A store may outlive its place.
     kept: Arc<Mutex<Vec<TempDir>>>,
 }
@@ -101,7 +104,7 @@ impl Fixture for Folders {
 }
 
 /// Every policy, bare and behind queues.
-pub(crate) fn all(cached: fn(Box<dyn Store>) -> Result<Box<dyn Store>>) -> impl Iterator<Item = Folders> {
+pub(crate) fn all(cached: Wrap) -> impl Iterator<Item = Folders> {
     let options = |cache, cache_points, points_per_file| MstoreOptions {
         cache,
         cache_points,
@@ -110,7 +113,7 @@ pub(crate) fn all(cached: fn(Box<dyn Store>) -> Result<Box<dyn Store>>) -> impl 
         ..MstoreOptions::default()
     };
     let round2 = options(CachePolicy::Round2, 120, 4_096);
-    let bare: fn(Box<dyn Store>) -> Result<Box<dyn Store>> = |store| Ok(store);
+    let bare: Wrap = |store| Ok(store);
     let kinds = [
         ("mstore", round2.clone(), bare),
         ("mstore-round1", options(CachePolicy::Round1, 100, 604_800), bare),

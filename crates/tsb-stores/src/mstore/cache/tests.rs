@@ -30,8 +30,11 @@ fn put(entry: &mut Entry, rules: &CacheRules, point: i64, out: &mut Blocks) {
     entry.put(rules, 0, (point, 1_000 + point as u64), out).unwrap();
 }
 
+/// The first point and the number of points of each block.
+type Sizes = Vec<(i64, usize)>;
+
 /// The blocks, in order, after these points, and then those that waited.
-fn written(rules: &CacheRules, points: &[i64]) -> (Vec<(i64, usize)>, Vec<(i64, usize)>) {
+fn written(rules: &CacheRules, points: &[i64]) -> (Sizes, Sizes) {
     let (mut entry, mut out) = (Entry::default(), Blocks::default());
     // Behind the first window, whose length is drawn.
     entry.is_past_first = true;
