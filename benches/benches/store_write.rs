@@ -89,23 +89,30 @@ fn bench(criterion: &mut Criterion) {
     }
 }
 
-/// The SQLite store at each durability level and in each layout, in CPU time of the process,
-/// each with a file of its own. The layouts `rows` and `mohawk` get a part of the fleet: they
-/// are a thousand times slower.
-const SQLITE: &[(&str, &str, usize)] = &[
-    ("sqlite@synced-1s/tick-54000", "commit=1s", SERIES),
-    ("sqlite@synced-each/tick-54000", "commit=each", SERIES),
+/// Stores with files, at each durability level and in each layout, in CPU time of the process, each
+/// in a folder of its own (`{}`). The layouts `rows` and `mohawk` get a part of the fleet: they are
+/// a thousand times slower.
+const FILES: &[(&str, &str, usize)] = &[
+    ("sqlite@synced-1s/tick-54000", "sqlite:{}/b.db?commit=1s", SERIES),
+    ("sqlite@synced-each/tick-54000", "sqlite:{}/b.db?commit=each", SERIES),
     (
         "sqlite@buffered-each/tick-54000",
-        "commit=each&synchronous=normal",
+        "sqlite:{}/b.db?commit=each&synchronous=normal",
         SERIES,
     ),
-    ("sqlite-rows@synced-each/tick-2000", "layout=rows", 2000),
-    ("sqlite-mohawk@synced-each/tick-10", "layout=mohawk", 10),
+    ("sqlite-rows@synced-each/tick-2000", "sqlite:{}/b.db?layout=rows", 2000),
+    ("sqlite-mohawk@synced-each/tick-10", "sqlite:{}/b.db?layout=mohawk", 10),
+    ("mstore@volatile/tick-54000", "mstore:{}/m", SERIES),
+    (
+        "mstore-round1@volatile/tick-54000",
+        "mstore:{}/m?cache=round1&cache_points=100",
+        SERIES,
+    ),
+    ("mstore-off@buffered/tick-2000", "mstore:{}/m?cache=off", 2000),
 ];
 
-fn bench_sqlite(criterion: &mut Criterion) {
-    for (name, options, series) in SQLITE {
+fn bench_files(criterion: &mut Criterion) {
+    for (name, spec, series) in FILES {
         let work = WorkloadSpec {
             series: Some(*series),
             batch: BatchMode::Tick,
@@ -113,8 +120,8 @@ fn bench_sqlite(criterion: &mut Criterion) {
         };
         let workload = Workload::new(&work).expect("a fleet of the list");
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("bench.db");
-        let store = spec::open(&format!("sqlite:{}?{options}", path.display())).expect("a new file");
+        let spec = spec.replace("{}", &folder.path().to_string_lossy());
+        let store = spec::open(&spec).expect("a new place");
         store.define(&workload.catalog().definitions()).expect("fresh series");
         let mut drive = StoreDriver::new(&workload, TickOrder::AsSent, CpuClock::Process);
         drive.run(&store, 3);
@@ -174,6 +181,6 @@ fn main() {
     }
     let mut criterion = Criterion::default().configure_from_args();
     bench(&mut criterion);
-    bench_sqlite(&mut criterion);
+    bench_files(&mut criterion);
     criterion.final_summary();
 }

@@ -187,7 +187,7 @@ pub fn existing(spec: &Spec) -> Result<Box<dyn Store>, Failure> {
 fn check_there(spec: &Spec) -> Result<(), Failure> {
     let what = match spec.scheme() {
         "sqlite" => "file",
-        "rrd" => "folder",
+        "rrd" | "mstore" => "folder",
         _ => return Ok(()),
     };
     if Path::new(spec.path()).exists() {

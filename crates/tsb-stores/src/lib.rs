@@ -39,6 +39,7 @@ mod keys;
 mod locks;
 mod machine;
 pub mod memory;
+pub mod mstore;
 pub mod null;
 #[cfg(feature = "numbers")]
 mod numbers;

@@ -309,6 +309,8 @@ impl Capabilities {
 pub enum Exactness {
     /// The same bits.
     Exact,
+    /// The same bits but for the last one, which may be 0 where it was 1: DalmatinerDB's floats.
+    LastBit,
     /// Rounded to a 32-bit float.
     Float32,
     /// Rounded to this many decimals.

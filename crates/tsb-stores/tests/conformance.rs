@@ -174,6 +174,9 @@ fn bounded_cache() -> Result<Bounded> {
 #[path = "support/damaged_copy.rs"]
 mod damaged_copy;
 
+#[path = "support/mstore_place.rs"]
+mod mstore_place;
+
 #[cfg(feature = "sqlite")]
 #[path = "crash/medium.rs"]
 #[expect(dead_code, reason = "power cuts are another test's")]
@@ -620,6 +623,8 @@ fn main() -> ExitCode {
 /// Those that keep files: a process that a check kills opens them too.
 fn persistent() -> Vec<Box<dyn Fixture>> {
     let files = rrd().map(|fixture| Box::new(fixture) as Box<dyn Fixture>);
+    let mstore = mstore_place::all(|store| Ok(Box::new(cached(store)?)));
+    let files = files.chain(mstore.map(|fixture| Box::new(fixture) as Box<dyn Fixture>));
     #[cfg(feature = "sqlite")]
     let files = files.chain(
         sqlite::all(

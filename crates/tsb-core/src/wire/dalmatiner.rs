@@ -32,6 +32,33 @@ pub const DEFAULT_BUCKET: &str = "tachyon";
 /// The label that holds the bucket if it is not the default.
 pub const BUCKET_LABEL: &str = "bucket";
 
+/// The eight bytes in which DalmatinerDB keeps a value, as a number: exact where possible, and
+/// otherwise a float without its last bit. `None` for NaN and infinities. Never 0, which is an
+/// unset point.
+///
+/// ```
+/// use tsb_core::wire::dalmatiner::{point_of, value_of};
+///
+/// assert_eq!(point_of(42.0), Some(0x0100_0000_0000_002a));
+/// assert_eq!(value_of(0x0100_0000_0000_002a), Some(Ok(42.0)));
+/// assert_eq!(value_of(0), None);
+/// let third = 1.0 / 3.0;
+/// assert_eq!(point_of(third).and_then(value_of), Some(Ok(f64::from_bits(third.to_bits() & !1))));
+/// ```
+#[inline(always)]
+pub fn point_of(value: f64) -> Option<u64> {
+    point::write8_rounded(value)
+}
+
+/// The value of a point of eight bytes; `None` if it is not set.
+///
+/// # Errors
+/// What is wrong with a point that DalmatinerDB does not write, or that an f64 cannot represent.
+#[inline(always)]
+pub fn value_of(point: u64) -> Option<Result<f64, &'static str>> {
+    point::read8(point)
+}
+
 /// The longest metric on the wire, in bytes.
 pub const MAX_METRIC: usize = 16 << 10;
 

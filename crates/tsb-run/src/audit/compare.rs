@@ -203,6 +203,7 @@ impl Rules {
     /// that of its series.
     pub(crate) fn is_same(&self, sent: f64, found: f64, largest: f64) -> bool {
         match self.exactness {
+            Exactness::LastBit => [sent.to_bits(), sent.to_bits() & !1].contains(&found.to_bits()),
             Exactness::Float32 => (sent as f32).to_bits() == (found as f32).to_bits(),
             Exactness::Decimals(n) => (sent - found).abs() <= 0.5 * 10f64.powi(-i32::from(n)) * (1.0 + 1e-9),
             // Half a unit of the last digit.

@@ -373,6 +373,7 @@ pub fn issued(ticks: &[Range<u64>]) -> Vec<Issued> {
 fn exactness(exactness: Exactness) -> String {
     match exactness {
         Exactness::Exact => "exact".to_owned(),
+        Exactness::LastBit => "exact but for a float's last bit".to_owned(),
         Exactness::Float32 => "float32".to_owned(),
         Exactness::Decimals(n) => format!("{n} decimals"),
         Exactness::Significant(n) => format!("{n} significant digits of the largest value"),

@@ -63,6 +63,13 @@ pub(super) const RRD_FILES: &[FileName] = &[
     FileName::Below(".rrd.new"),
     FileName::In(RUN_FILE.1),
 ];
+/// The files of a folder of mstore.
+pub(super) const MSTORE_FILES: &[FileName] = &[
+    FileName::Below(".mstore"),
+    FileName::Below(".idx"),
+    FileName::In("mstore.list"),
+    FileName::In(RUN_FILE.1),
+];
 /// The files of a journal of a write cache.
 pub(super) const JOURNAL_FILES: &[FileName] = &[FileName::InFrom("tsb.journal."), FileName::In("tsb.marker.new")];
 /// The files of a database of SQLite: also logs that were kept because they were damaged.

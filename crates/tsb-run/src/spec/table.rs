@@ -25,6 +25,7 @@ mod graphite;
 mod influx;
 mod keeps;
 mod mongo;
+mod mstore;
 mod postgres;
 mod prometheus;
 mod rrd;
@@ -306,6 +307,7 @@ static KNOWN: &[StoreInfo] = &[
         keeps: write_cache::KEEPS,
     },
     sqlite_info(),
+    mstore::INFO,
     mongo::INFO,
     etcd::INFO,
     prometheus::INFO,

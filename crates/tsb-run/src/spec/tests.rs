@@ -45,6 +45,28 @@ fn options_reach_the_store() {
 }
 
 #[test]
+fn a_folder_of_mstore_opens_again_with_the_step_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = format!("mstore:{}", folder.path().display());
+    let first = open(&format!("{spec}?step=2s&points_per_file=100&cache=off")).unwrap();
+    let capabilities = first.capabilities();
+    assert_eq!(
+        (capabilities.resolution_ns, capabilities.acknowledges),
+        (2_000_000_000, Durability::Buffered)
+    );
+    first.close().unwrap();
+    let again = open(&spec).unwrap();
+    let capabilities = again.capabilities();
+    assert_eq!(
+        (capabilities.resolution_ns, capabilities.acknowledges),
+        (2_000_000_000, Durability::Volatile)
+    );
+    drop(again);
+    let error = open(&format!("{spec}?step=1s")).unwrap_err().to_string();
+    assert!(error.contains("step=2000000000ns"), "{error}");
+}
+
+#[test]
 fn a_throttle_runs_on_the_clock_it_is_given() {
     let clock = Arc::new(ManualClock::new());
     let spec: Spec = "throttle+null:?throttle.rate=1000".parse().unwrap();

@@ -201,6 +201,7 @@ pub(super) fn same_value(exactness: Exactness, got: f64, written: f64) -> bool {
         | Exactness::Consolidated(_)
         | Exactness::Slots(_)
         | Exactness::Nothing => got.to_bits() == written.to_bits(),
+        Exactness::LastBit => [written.to_bits(), written.to_bits() & !1].contains(&got.to_bits()),
         Exactness::Float32 => same_number(got, f64::from(written as f32)),
         Exactness::Decimals(decimals) => {
             let half = 0.5 * 10_f64.powi(-i32::from(decimals));

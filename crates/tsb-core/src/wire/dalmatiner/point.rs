@@ -1,5 +1,7 @@
 //! Points: DalmatinerDB's encoding of values, nine bytes in 2014 and eight later.
 
+use std::io::Write as _;
+
 use crate::wire::number::{MAX_TEXT, format_f64, parse_f64};
 
 /// 2^53: up to here an f64 represents every integer.
@@ -48,6 +50,22 @@ pub(super) fn write8(value: f64) -> Option<u64> {
     }
 }
 
+/// The value in eight bytes, exact where possible; a float is written without its last bit where
+/// that bit is set. `None` for NaN and infinities, which Erlang's floats do not have.
+#[inline(always)]
+pub(super) fn write8_rounded(value: f64) -> Option<u64> {
+    match write8(value) {
+        _ if !value.is_finite() => None,
+        None => Some(float(value.to_bits())),
+        exact => exact,
+    }
+}
+
+/// A float: its bits shifted right by one, below the set top bit.
+fn float(bits: u64) -> u64 {
+    ((bits as i64 >> 1) as u64) | 1 << 63
+}
+
 /// `bits` in 56 bits, below the tag.
 fn tagged(tag: u8, bits: i64) -> u64 {
     u64::from(tag) << 56 | (bits as u64 & 0x00ff_ffff_ffff_ffff)
@@ -89,7 +107,7 @@ fn write_any_fraction(value: f64) -> Option<u64> {
         return Some(tagged(DECIMAL, bits));
     }
     let bits = value.to_bits();
-    (bits & 1 == 0).then_some(((bits as i64 >> 1) as u64) | 1 << 63)
+    (bits & 1 == 0).then(|| float(bits))
 }
 
 /// Coefficient and exponent of the shortest decimal, if they fit and read back to the same value.
@@ -102,12 +120,26 @@ fn decimal(value: f64) -> Option<(i64, i8)> {
     let text = std::str::from_utf8(&text[..length]).ok()?;
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let coefficient: i64 = format!("{whole}{fraction}").parse().ok()?;
+    let coefficient = signed_digits(whole, fraction)?;
     let exponent = exponent.parse::<i32>().ok()? - fraction.len() as i32;
     let fits = (-COEFFICIENTS..COEFFICIENTS).contains(&coefficient);
     let exponent = i8::try_from(exponent).ok().filter(|_| fits)?;
     let is_same = scale(coefficient, exponent).map(f64::to_bits) == Some(value.to_bits());
     is_same.then_some((coefficient, exponent))
+}
+
+/// The integer whose digits are those of both texts, one after the other; `None` beyond 64 bits.
+fn signed_digits(whole: &str, fraction: &str) -> Option<i64> {
+    let (is_negative, whole) = match whole.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, whole),
+    };
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    let magnitude = digits.try_fold(0_i64, |sum, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        sum.checked_mul(10)?.checked_add(i64::from(digit))
+    })?;
+    Some(if is_negative { -magnitude } else { magnitude })
 }
 
 /// Powers of ten that an f64 represents exactly.
@@ -129,7 +161,12 @@ fn scale(coefficient: i64, exponent: i8) -> Option<f64> {
 
 #[inline(never)]
 fn scale_far(coefficient: i64, exponent: i8) -> Option<f64> {
-    parse_f64(format!("{coefficient}e{exponent}").as_bytes())
+    // 15 digits, a sign, `e` and an exponent of up to four characters.
+    let mut text = [0_u8; 24];
+    let mut rest = &mut text[..];
+    write!(rest, "{coefficient}e{exponent}").ok()?;
+    let left = rest.len();
+    parse_f64(&text[..text.len() - left])
 }
 
 /// The value of a point of eight bytes; `None` if it is not set.
@@ -219,6 +256,9 @@ mod tests {
         fn written_numbers_read_back_to_the_bit(
             value in prop_oneof![any::<f64>(), (-1e6..1e6).prop_map(|value: f64| (value * 100.0).round() / 100.0), (-1_000_i32..1_000).prop_map(f64::from)],
         ) {
+            let rounded = write8_rounded(value).map(|word| read8(word).unwrap().unwrap().to_bits());
+            let expected = write8(value).map_or(value.to_bits() & !1, |_| value.to_bits());
+            prop_assert_eq!(rounded, value.is_finite().then_some(expected));
             if let Some(word) = write8(value) {
                 let read = read8(word).unwrap().unwrap();
                 prop_assert_eq!(read.to_bits(), value.to_bits());
