@@ -432,7 +432,7 @@ fn requests_follow_each_other_and_what_is_no_http_is_refused() {
                 "{method} /hawkular/metrics/{path} HTTP/1.1\r\nHawkular-Tenant: t\r\nContent-Length: {length}\r\n\r\n{body}"
             )
         };
-        let body = BODY.replace("1499999", "1499999").replace("060000", "120000");
+        let body = BODY.replace("060000", "120000");
         let both = one("POST", "gauges/raw", &body)
             + &one("GET", "gauges/a/raw?start=1499998900000&end=1499999090000", "null")
             + &one("GET", "status", "");
