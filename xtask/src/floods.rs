@@ -23,7 +23,7 @@ const PEERS: u64 = 5_000;
 const CONNECTIONS: usize = 600;
 
 /// What listens, over what, and how samples are written for it.
-const LISTENERS: [(&str, Wire); 16] = [
+const LISTENERS: [(&str, Wire); 17] = [
     ("graphite+tcp", Wire::Graphite),
     ("graphite+udp", Wire::Graphite),
     ("influx+tcp", Wire::Influx),
@@ -31,6 +31,7 @@ const LISTENERS: [(&str, Wire); 16] = [
     ("influx+http", Wire::InfluxHttp),
     ("kairosdb+tcp", Wire::Put),
     ("kairosdb-json+http", Wire::KairosdbHttp),
+    ("hawkular+http", Wire::HawkularHttp),
     ("opentsdb+tcp", Wire::Put),
     ("pickle+tcp", Wire::Pickle),
     ("statsd+tcp", Wire::Statsd),

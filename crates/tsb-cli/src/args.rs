@@ -250,10 +250,17 @@ pub const PROCESSES: usize = 64;
     \x20                       connections is reached.\n\
     \x20 ?receive-buffer=8MiB  datagrams: size of the kernel's receive buffer\n\
     \x20 ?gro=off              UDP: receive one datagram per system call\n\
+    \x20 ?behaviour=head       hawkular: answer as Mohawk 0.15.4 (the default), as\n\
+    \x20                       its last version (head), or as Hawkular's own\n\
+    \x20                       interface says (corrected)\n\
+    \x20 ?backend=sqlite3      hawkular: with the ranges and statistics of Mohawk's\n\
+    \x20                       backend memory, sqlite3 or mongo. Default: the one\n\
+    \x20                       that is like the store\n\
     \n\
     Examples:\n  \
     tsb ingest --listen graphite+tcp://127.0.0.1:2003 --store sqlite:/tmp/m.db\n  \
     tsb ingest --listen influx+http://127.0.0.1:8086 --listen graphite+udp://127.0.0.1:2003\n  \
+    tsb ingest --listen hawkular+http://127.0.0.1:8080 --store ring:\n  \
     tsb ingest --listen rrdcached+unix:/run/rrdcached.sock --store write-cache+rrd:/var/rrd")]
 pub struct IngestArgs {
     /// Where to listen, such as graphite+tcp://127.0.0.1:2003
@@ -261,6 +268,7 @@ pub struct IngestArgs {
     /// PROTOCOL+TRANSPORT://ADDRESS; may be given more than once. Also `graphite+udp://127.0.0.1:2003`,
     /// `influx+http://127.0.0.1:8086`, `tsb+unix:///run/tsb.sock` and `tsb+unixgram:///run/tsb.sock`.
     /// `rrdcached+unix:/run/rrdcached.sock` serves rrdcached's clients, with `--store write-cache+rrd:DIR`.
+    /// `hawkular+http://127.0.0.1:8080` answers Hawkular's clients as Mohawk does, reads included.
     #[arg(long, value_name = "URL", required = true)]
     pub listen: Vec<Typed>,
     /// Store for the received samples, such as memory:?max_bytes=4GiB
@@ -298,7 +306,8 @@ pub struct IngestArgs {
     pub store_timeout: Option<String>,
     /// Allow addresses that other machines can reach
     ///
-    /// There is no authentication: every client that reaches the address can write.
+    /// There is no authentication: every client that reaches the address can write, and over hawkular
+    /// read.
     #[arg(long)]
     pub allow_remote: bool,
     /// Where results go.

@@ -26,11 +26,14 @@ use crate::plan::WirePlan;
 use crate::{credentials, interrupt};
 use tsb_run::damage::ReportedDamage;
 use tsb_run::ends::IngestPlan;
-use tsb_run::run::{GuardedStore, Observations, Rejects, Route, SinkTotals, StoreSink, WaitOutcome, Writer};
+use tsb_run::run::{
+    GuardedStore, HawkularListen, Observations, Rejects, Route, SinkTotals, StoreSink, WaitOutcome, Writer,
+};
 use tsb_run::units;
 
 mod abandonable;
 mod files;
+mod hawkular;
 mod report;
 mod watch;
 
@@ -47,6 +50,8 @@ struct Service {
     rejects: Arc<Rejects>,
     totals: Arc<SinkTotals>,
     clock: Arc<dyn Clock>,
+    /// The scheme of the store's spec.
+    scheme: String,
 }
 
 /// A service and its listeners.
@@ -265,6 +270,7 @@ impl Service {
             rejects: Arc::new(Rejects::new()),
             totals,
             clock: Arc::new(MonotonicClock::new()),
+            scheme: spec.scheme().to_owned(),
         })
     }
 
@@ -276,31 +282,71 @@ impl Service {
         runtime: &Runtime,
     ) -> Result<AnyListener, Failure> {
         let failure = || Failure::usage(format!("cannot listen on {url}"));
-        let endpoint: Endpoint = url.expose().parse().map_err(|why: String| failure().because_of(why))?;
-        endpoint.check_listening().map_err(|why| failure().because_of(why))?;
-        let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
-        refuse_remote(url, &address, allow_remote)?;
-        let (store, registry) = (Arc::clone(&self.raw), Arc::clone(&self.registry));
-        let (rejects, totals) = (Arc::clone(&self.rejects), Arc::clone(&self.totals));
         let names = Budget::new(usize::try_from(limits.max_name_bytes).unwrap_or(usize::MAX));
         let room = Room {
             names,
             ..Room::default()
         };
-        let route = Route::new(endpoint.protocol, endpoint.transport, &self.clock);
-        let options = listen_options(&endpoint, limits);
-        let bound = route.listen(runtime, &address, options, room, move || {
-            let writer = Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals));
-            StoreSink::new(writer, Arc::clone(&registry))
-        });
-        let listener = bound.map_err(|error| unbound(url, &error))?;
+        let (listener, at) = if hawkular::is_for(url) {
+            self.listen_hawkular(url, allow_remote, limits, runtime, room)?
+        } else {
+            let endpoint: Endpoint = url.expose().parse().map_err(|why: String| failure().because_of(why))?;
+            endpoint.check_listening().map_err(|why| failure().because_of(why))?;
+            let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
+            refuse_remote(url, &address, allow_remote)?;
+            let route = Route::new(endpoint.protocol, endpoint.transport, &self.clock);
+            let options = listen_options(&endpoint, limits);
+            let bound = route.listen(runtime, &address, options, room, self.sinks());
+            let listener = bound.map_err(|error| unbound(url, &error))?;
+            let at = endpoint.url_at(listener.address());
+            (listener, at)
+        };
         crate::say::line(format_args!(
-            "listening on {} into {}, receive buffer {}",
-            endpoint.url_at(listener.address()),
+            "listening on {at} into {}, receive buffer {}",
             self.store,
             units::bytes(listener.granted().receive_bytes as f64),
         ));
         Ok(listener)
+    }
+
+    /// The sinks of connections.
+    fn sinks(&self) -> impl Fn() -> StoreSink + Send + Sync + 'static {
+        let (store, registry) = (Arc::clone(&self.raw), Arc::clone(&self.registry));
+        let (rejects, totals) = (Arc::clone(&self.rejects), Arc::clone(&self.totals));
+        move || {
+            let writer = Writer::new(Arc::clone(&store), Arc::clone(&rejects), Arc::clone(&totals));
+            StoreSink::new(writer, Arc::clone(&registry))
+        }
+    }
+
+    /// A listener that is read through, too. Returns its URL as well.
+    fn listen_hawkular(
+        &self,
+        url: &Typed,
+        allow_remote: bool,
+        limits: &Limits,
+        runtime: &Runtime,
+        room: Room,
+    ) -> Result<(AnyListener, String), Failure> {
+        let asked = hawkular::Asked::read(url.expose(), &self.scheme);
+        let asked = asked.map_err(|why| Failure::usage(format!("cannot listen on {url}")).because_of(why))?;
+        refuse_remote(url, &asked.address, allow_remote)?;
+        let options = ListenOptions {
+            ingest_threads: hawkular::THREADS,
+            idle_timeout: idle_timeout(asked.idle_ns, false),
+            ..limits.listen.clone()
+        };
+        let listen = HawkularListen {
+            answers: asked.answers,
+            room,
+            // Through the guard: a read that does not return can be abandoned.
+            store: Arc::clone(&self.store) as _,
+            registry: Arc::clone(&self.registry),
+        };
+        let bound = listen.listen(runtime, &asked.address, options, &self.clock, self.sinks());
+        let listener = bound.map_err(|error| unbound(url, &error))?;
+        let at = hawkular::url_at(listener.address());
+        Ok((listener, at))
     }
 
     /// StopFlags the listeners and closes the store.

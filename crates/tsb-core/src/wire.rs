@@ -91,6 +91,10 @@ pub trait Decoder: fmt::Debug + Send {
         Next::More
     }
 
+    /// Called when the peer has taken every answer, so that a decoder can give back memory that
+    /// its answers held.
+    fn answers_taken(&mut self) {}
+
     /// Sets the waker to call when background work is done: only for a decoder that returns
     /// [`Next::Later`].
     fn wake_with(&mut self, _waker: &Waker) {}

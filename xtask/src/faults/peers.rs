@@ -42,6 +42,7 @@ pub(super) const LISTENERS: &[&str] = &[
     "influx+http",
     "kairosdb+tcp",
     "kairosdb-json+http",
+    "hawkular+http",
     "opentsdb+tcp",
     "pickle+tcp",
     "statsd+tcp",
@@ -80,6 +81,7 @@ impl TargetListener {
                 "/api/v1/datapoints",
                 "[{\"name\":\"a\",\"timestamp\":1700000000000,\"value\":1.5,\"tags\":{\"host\":\"h\"}}]",
             ),
+            "hawkular+http" => hawkular("[{\"id\":\"a\",\"data\":[{\"timestamp\":1700000000000,\"value\":1.5}]}]"),
             "rrdcached+tcp" => {
                 "CREATE a.rrd -s 1 DS:v:GAUGE:9:U:U RRA:AVERAGE:0.5:1:9\nUPDATE a.rrd 1900000000:1\nBATCH\n\
                                 UPDATE a.rrd 1900000001:2\n.\nPENDING a.rrd\nFLUSH a.rrd\nSTATS\nLIST /\nQUIT\n"
@@ -202,6 +204,11 @@ impl TargetListener {
             let _ = match self.listener.split('+').next().unwrap_or_default() {
                 "influx" => writeln!(text, "n{name}{long} v=1 1700000000000000000"),
                 "opentsdb" => writeln!(text, "put n{name}{long} 1700000000 1 a=b"),
+                "hawkular" => writeln!(
+                    text,
+                    "{}{{\"id\":\"n{name}{long}\",\"data\":[{{\"timestamp\":1700000000000,\"value\":1}}]}}",
+                    if text.is_empty() { "" } else { "," }
+                ),
                 "kairosdb" => writeln!(text, "putm n{name}{long} 1700000000000 1 a=b"),
                 "statsd" => writeln!(text, "n{name}{long}:1|g"),
                 "rrdcached" => writeln!(text, "UPDATE n{name}{long}.rrd 1900000000:1"),
@@ -210,6 +217,9 @@ impl TargetListener {
         }
         if self.listener == "influx+http" {
             return post("/write?db=d", &text);
+        }
+        if self.listener == "hawkular+http" {
+            return hawkular(&format!("[{text}]"));
         }
         text.into_bytes()
     }
@@ -221,6 +231,16 @@ fn post(target: &str, body: &str) -> Vec<u8> {
         body.len()
     );
     format!("POST /query?q=CREATE+DATABASE+d HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n{head}{body}").into_bytes()
+}
+
+/// A write to a Hawkular, and a read of what it may have written.
+fn hawkular(body: &str) -> Vec<u8> {
+    let (path, length) = ("/hawkular/metrics/gauges", body.len());
+    let write = format!("POST {path}/raw HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n{body}");
+    let read = format!(
+        "GET {path}/a/raw?start=1600000000000&end=1800000000000 HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nnull"
+    );
+    format!("{write}{read}GET /hawkular/metrics/metrics HTTP/1.1\r\nHost: h\r\n\r\n").into_bytes()
 }
 
 /// Changes some bytes, repeats some and leaves some out.

@@ -19,6 +19,7 @@ pub(super) enum Wire {
     InfluxHttp,
     Put,
     KairosdbHttp,
+    HawkularHttp,
     Pickle,
     Statsd,
     Tsb,
@@ -33,7 +34,7 @@ impl Wire {
         match self {
             Self::Graphite | Self::Pickle => 16_000,
             Self::Influx | Self::InfluxHttp | Self::DalmatinerJuly => 30_000,
-            Self::Put | Self::KairosdbHttp => 900,
+            Self::Put | Self::KairosdbHttp | Self::HawkularHttp => 900,
             Self::Statsd => 400,
             Self::DalmatinerStream => 20_000,
             Self::Tsb | Self::Rrdcached => 0,
@@ -81,6 +82,11 @@ impl Wire {
                     &[b"[", out.as_slice(), b"]"].concat(),
                 )
             }
+            Self::HawkularHttp => {
+                out.pop();
+                let body = [b"[", out.as_slice(), b"]"].concat();
+                post("/hawkular/metrics/gauges/raw", "application/json", &body)
+            }
             _ => out,
         }
     }
@@ -93,6 +99,9 @@ impl Wire {
             Self::Put => format!("put {name} {at} {number} h=a\n"),
             Self::KairosdbHttp => {
                 format!("{{\"name\":\"{name}\",\"datapoints\":[[{at}000,{number}]],\"tags\":{{\"h\":\"a\"}}}},")
+            }
+            Self::HawkularHttp => {
+                format!("{{\"id\":\"{name}\",\"data\":[{{\"timestamp\":{at}000,\"value\":{number}}}]}},")
             }
             Self::Statsd => format!("{name}:{number}|g\n"),
             // (name, (time, value)), as the second protocol of pickles has it.
@@ -143,6 +152,10 @@ impl Wire {
             Self::InfluxHttp => b"POST /write?db=f HTTP/1.1\r\nHost: h\r\nContent-Length: 24000000\r\n\r\n".to_vec(),
             Self::KairosdbHttp => {
                 b"POST /api/v1/datapoints HTTP/1.1\r\nHost: h\r\nContent-Length: 24000000\r\n\r\n[".to_vec()
+            }
+            Self::HawkularHttp => {
+                let target = "/hawkular/metrics/gauges/raw";
+                format!("POST {target} HTTP/1.1\r\nHost: h\r\nContent-Length: 24000000\r\n\r\n[").into_bytes()
             }
             // As long as a frame may be.
             Self::Pickle => 0x000f_fff0_u32.to_be_bytes().to_vec(),

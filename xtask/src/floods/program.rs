@@ -51,7 +51,7 @@ impl Limits {
     /// store, connections, and what is held.
     pub(super) fn bound(&self, scheme: &str) -> u64 {
         let held = match scheme {
-            "tsb+udp" | "kairosdb-json+http" | "influx+http" => HELD,
+            "tsb+udp" | "kairosdb-json+http" | "hawkular+http" | "influx+http" => HELD,
             // A decoder keeps the frame that has begun.
             "pickle+tcp" => self.connections << 20,
             _ => 0,

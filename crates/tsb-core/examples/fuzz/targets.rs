@@ -73,6 +73,10 @@ pub(crate) const TARGETS: &[Target] = &[
         check: http::check,
     },
     Target {
+        name: "hawkular",
+        check: http::hawkular,
+    },
+    Target {
         name: "kairosdb-json",
         check: kairosdb::check,
     },

@@ -107,6 +107,8 @@ pub(super) struct Connection {
     pub(super) answers: Answers,
     /// Whether its decoder waits for work on another thread.
     pub(super) is_busy: bool,
+    /// Whether it ends once its last answer is written.
+    pub(super) is_ending: bool,
     peer: Address,
     waker: Waker,
     intake: Intake,
@@ -130,6 +132,7 @@ impl Connection {
         Self {
             stream: Some(stream),
             is_busy: false,
+            is_ending: false,
             partial: PartialRecord::default(),
             read_at: shared.clock.now(),
             answers: Answers::default(),
@@ -213,7 +216,10 @@ impl Connection {
             decoded.map_err(|_| ConnectionEnd::Fatal)?;
             match next {
                 Next::More if taken == all => return Ok(()),
-                Next::Over => return Err(ConnectionEnd::Eof),
+                Next::Over => {
+                    self.is_ending = true;
+                    return self.ended();
+                }
                 Next::Later => {
                     self.is_busy = true;
                     return Ok(());
@@ -224,6 +230,14 @@ impl Connection {
                 return Ok(());
             }
         }
+    }
+
+    /// The end of a connection whose last answer is written.
+    pub(super) fn ended(&self) -> Result<(), ConnectionEnd> {
+        if self.answers.waiting() > 0 {
+            return Ok(());
+        }
+        Err(ConnectionEnd::Eof)
     }
 
     fn answer(&mut self, rejected: u64) -> Next {
@@ -240,6 +254,9 @@ impl Connection {
             let mut context = Context::from_waker(&self.waker);
             let count = self.answers.write(stream, &mut context);
             add(&shared.counters.answer_bytes, count as u64);
+            if count > 0 && self.answers.waiting() == 0 {
+                self.intake.decoder.answers_taken();
+            }
         }
     }
 

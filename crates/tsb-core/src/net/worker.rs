@@ -238,6 +238,9 @@ fn step(
 ) -> Result<bool, ConnectionEnd> {
     let was_held = connection.answers.are_held();
     connection.write_answers(shared);
+    if connection.is_ending {
+        return connection.ended().map(|()| false);
+    }
     if connection.answers.are_held() {
         return Ok(false);
     }
@@ -262,7 +265,7 @@ fn drain_connection(
     let Some(Ok(mut stream)) = connection.stream.take().map(Stream::into_unregistered) else {
         return ConnectionEnd::Cut;
     };
-    while shared.clock.now() < deadline {
+    while !connection.is_ending && shared.clock.now() < deadline {
         let Some(room) = read_buffer.room(shared.options.max_record_bytes) else {
             return ConnectionEnd::Overlong;
         };
@@ -287,6 +290,9 @@ fn drain_connection(
         if connection.answers.are_held() {
             break;
         }
+    }
+    if connection.is_ending && connection.answers.waiting() == 0 {
+        return ConnectionEnd::Eof;
     }
     ConnectionEnd::Cut
 }

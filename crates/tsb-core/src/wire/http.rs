@@ -9,6 +9,8 @@
 //!
 //! It listens on no socket, and supports neither TLS nor authentication.
 
+pub mod hawkular;
+
 mod body;
 mod chunks;
 mod client;

@@ -6,6 +6,7 @@ use super::*;
 use crate::series::{Catalog, SeriesKey};
 use crate::wire::Protocol;
 use crate::wire::http::Client;
+use crate::wire::http::hawkular::{Hawkular, HawkularOptions, SampleReader, Take};
 
 fn testbed(protocol: Protocol, options: ListenOptions) -> Testbed {
     let decoders = Decoders::new(protocol, Carrier::Requests);
@@ -385,4 +386,59 @@ fn an_interrupter_ends_requests_and_waits_for_a_connection() {
     assert_eq!(counted(&outcomes, Outcome::Unknown), 2, "{outcomes:?}");
     assert_eq!(counted(&outcomes, Outcome::Shed), 8, "{outcomes:?}");
     assert_eq!(counted(&write_at_once(&pool, 1, 1), Outcome::Shed), 1);
+}
+
+/// A store with one long series.
+#[derive(Debug)]
+struct LongSeries;
+
+/// An answer of 17 MB: more than the buffers of two sockets hold.
+const LONG: i64 = 400_000;
+
+impl SampleReader for LongSeries {
+    fn samples(&mut self, _: &SeriesKey, _: Timestamp, _: Timestamp, take: &mut Take<'_>) -> Result<(), String> {
+        for millis in 0..LONG {
+            let _ = take(&[Timestamp::from_millis(1_500_000_000_000 + millis)], &[0.5]);
+        }
+        Ok(())
+    }
+
+    fn newest(&mut self, keys: &[SeriesKey]) -> Result<Vec<Option<Timestamp>>, String> {
+        Ok(vec![Some(Timestamp::from_millis(1_500_000_000_000 + LONG)); keys.len()])
+    }
+
+    fn keys(&self) -> Vec<SeriesKey> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_connection_closes_after_the_whole_of_its_last_answer() {
+    let room = crate::wire::Room::default();
+    let endpoint = Hawkular::new(HawkularOptions::default(), room.clone());
+    let testbed = Testbed::decoding(ANY_PORT, ListenOptions::default(), move || {
+        let clock = Arc::new(MonotonicClock::new()) as Arc<dyn Clock>;
+        Box::new(endpoint.decoder(&clock, Box::new(LongSeries)))
+    });
+    let mut client = testbed.client();
+    let target = "/hawkular/metrics/gauges/a/raw?start=1500000000000&end=1500001000000&limit=1000000";
+    write!(
+        client,
+        "GET {target} HTTP/1.1\r\nConnection: close\r\nContent-Length: 4\r\n\r\nnull"
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    let items = memchr::memmem::find_iter(&answer, b"timestamp").count();
+    assert_eq!(items as i64, LONG - 30_000, "0.15.4 leaves out the slot of the start");
+    let stats = testbed.listener.stop().stats;
+    assert_eq!(
+        (stats.untaken_answer_bytes, stats.cut_connections, stats.malformed),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        room.held.left(),
+        crate::wire::Room::default().held.left(),
+        "memory is given back"
+    );
 }

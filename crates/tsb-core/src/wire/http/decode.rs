@@ -13,6 +13,9 @@ use crate::wire::{Budget, Decoder, Fatal, Malformed, Next, Peer, Sequence, Sink}
 /// Maximum length of a form.
 const MAX_FORM: usize = 64 << 10;
 
+/// Answers of this length and less are bounded by the connection, longer ones by the budget.
+const SMALL_ANSWER: usize = 64 << 10;
+
 /// An HTTP interface: its requests and its answers.
 pub(super) trait Service: fmt::Debug + Send {
     /// What to do with the body of a request, or an immediate answer that ignores the body.
@@ -51,6 +54,8 @@ pub struct HttpDecoder {
     service: Box<dyn Service>,
     budget: Budget,
     request: Option<Request>,
+    /// Bytes of the budget that an answer holds until the peer has taken it.
+    owed: usize,
     /// Whether to send `100 Continue`.
     consents: bool,
     /// Whether all further input is discarded, because a request was refused before its end.
@@ -137,18 +142,23 @@ impl HttpDecoder {
             service,
             budget: budget.clone(),
             request: None,
+            owed: 0,
             consents: false,
             is_deaf: false,
         }
     }
 
-    fn begin(&mut self, head: Head) -> Result<(), Refusal> {
+    fn begin(&mut self, head: Head, sink: &mut dyn Sink) -> Result<(), Refusal> {
         let chunks = Chunks::new(head.framing)?;
         let planned = self.service.begin(&head);
         let (task, answer) = match planned {
             Ok(task) => (task, None),
             Err(answer) => (Task::Ask, Some(answer)),
         };
+        if let Some(what) = answer.as_ref().and_then(|answer| answer.problem) {
+            let bytes = head.path.as_bytes();
+            sink.malformed(&Malformed { what, bytes });
+        }
         // Its records could not be decoded as they arrive.
         if task == Task::Records && head.packing == Packing::Snappy {
             return Err(refusal(415, "the encoding of a body is not gzip"));
@@ -316,7 +326,12 @@ impl Request {
             Task::Ask => {
                 let form = String::from_utf8_lossy(self.content.waiting());
                 let form = Parameters::read(if self.is_form { &form } else { "" });
-                self.answer = Some(service.asked(&form.and(&self.parameters)));
+                let answer = service.asked(&form.and(&self.parameters));
+                if let Some(what) = answer.problem {
+                    let bytes = self.content.waiting();
+                    sink.malformed(&Malformed { what, bytes });
+                }
+                self.answer = Some(answer);
             }
         }
         Ok(())
@@ -340,7 +355,7 @@ impl Decoder for HttpDecoder {
                 Ok(None) => return Ok(at),
                 Ok(Some((head, length))) => {
                     at += length;
-                    self.begin(head)
+                    self.begin(head, sink)
                 }
                 Err(bad) => Err(bad.into()),
             };
@@ -369,10 +384,18 @@ impl Decoder for HttpDecoder {
         if !request.is_over {
             return Next::More;
         }
-        let answer = match request.answer.take() {
+        let mut answer = match request.answer.take() {
             Some(answer) => answer,
             None => self.service.end(&request.outcome),
         };
+        let length = answer.body.len();
+        if length > SMALL_ANSWER {
+            if self.budget.take(length) {
+                self.owed += length;
+            } else {
+                answer = self.service.bad(503, "too many answers at once");
+            }
+        }
         answer.write(request.keeps_alive, out);
         let keeps_alive = request.keeps_alive;
         self.budget.give_back(request.held);
@@ -384,6 +407,10 @@ impl Decoder for HttpDecoder {
             (false, true) => Next::More,
             (false, false) => Next::Over,
         }
+    }
+
+    fn answers_taken(&mut self) {
+        self.budget.give_back(std::mem::take(&mut self.owed));
     }
 
     fn sequence(&self) -> Option<Sequence> {
@@ -401,8 +428,7 @@ impl Decoder for HttpDecoder {
 
 impl Drop for HttpDecoder {
     fn drop(&mut self) {
-        if let Some(request) = &self.request {
-            self.budget.give_back(request.held);
-        }
+        let held = self.request.as_ref().map_or(0, |request| request.held);
+        self.budget.give_back(held + self.owed);
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Head {
     pub(super) packing: Packing,
     /// The type of the body, in small letters; empty if it is not given.
     pub(super) content_type: String,
+    /// The value of `Hawkular-Tenant`; empty if it is not given.
+    pub(super) tenant: String,
     /// Whether the connection may be used for another request.
     pub(super) keeps_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
@@ -69,6 +71,7 @@ impl Head {
             framing: framing(request.headers)?,
             packing: Packing::None,
             content_type: String::new(),
+            tenant: String::new(),
             keeps_alive: request.version == Some(1),
             awaits_consent: false,
         };
@@ -112,6 +115,8 @@ impl Head {
             }
         } else if header.name.eq_ignore_ascii_case("expect") {
             self.awaits_consent = value.eq_ignore_ascii_case(b"100-continue");
+        } else if header.name.eq_ignore_ascii_case("hawkular-tenant") && self.tenant.is_empty() {
+            self.tenant = String::from_utf8_lossy(value).into_owned();
         }
         Ok(())
     }

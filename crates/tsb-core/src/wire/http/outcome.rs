@@ -104,6 +104,8 @@ pub(super) struct Response {
     pub(super) fields: String,
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
+    /// What is wrong with a request that carries no samples, to be counted; a fixed sentence.
+    pub(super) problem: Option<&'static str>,
 }
 
 impl Response {
@@ -114,6 +116,7 @@ impl Response {
             fields: String::new(),
             content_type: "application/json",
             body: body.into(),
+            problem: None,
         }
     }
 
@@ -155,7 +158,9 @@ fn phrase(status: u16) -> &'static str {
         415 => "Unsupported Media Type",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
+        501 => "Not Implemented",
         503 => "Service Unavailable",
+        504 => "Gateway Timeout",
         _ => "Unknown",
     }
 }

@@ -26,7 +26,7 @@ impl Parameters {
 }
 
 /// Decodes `+` to a blank and `%41` to a byte; any other percent sign is kept.
-fn decoded(text: &str) -> String {
+pub(super) fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, behind)) = rest.split_first() {
