@@ -345,6 +345,6 @@ mod tests {
         assert_eq!(cut(&[1; 5], 2), [0..2, 2..4, 4..5]);
         assert_eq!(cut(&[BYTES_MAX, 1, BYTES_MAX - 1, 1], 128), [0..1, 1..3, 3..4]);
         assert_eq!(cut(&[BYTES_MAX + 1, BYTES_MAX + 1], 128), [0..1, 1..2]);
-        assert_eq!(cut(&[], 2), []);
+        assert!(cut(&[], 2).is_empty());
     }
 }
