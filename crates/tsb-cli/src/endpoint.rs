@@ -123,7 +123,10 @@ impl FromStr for Endpoint {
     fn from_str(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or(FORM)?;
         let (protocol, transport) = scheme.split_once('+').ok_or(FORM)?;
-        let protocol = protocol.parse::<Protocol>().map_err(|error| error.to_string())?;
+        let protocol = protocol.parse::<Protocol>().map_err(|error| match protocol {
+            "hawkular" => "tsb ingest listens for hawkular, and nothing sends it".to_owned(),
+            _ => error.to_string(),
+        })?;
         let transport = Transport::WIRES.into_iter().find(|known| known.name() == transport);
         let transport = transport.ok_or_else(|| {
             let (_, unknown) = scheme.split_once('+').unwrap_or_default();
@@ -264,6 +267,8 @@ mod tests {
         }
         let error = "kairosdb-json+tcp://h:1".parse::<Endpoint>().unwrap_err();
         assert_eq!(error, "kairosdb-json does not run over tcp: it needs http");
+        let error = "hawkular+http://h:1".parse::<Endpoint>().unwrap_err();
+        assert_eq!(error, "tsb ingest listens for hawkular, and nothing sends it");
     }
 
     #[test]

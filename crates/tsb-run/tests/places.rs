@@ -37,7 +37,7 @@ const fn case(spec: &'static str, kind: Option<&'static str>, duration_ns: u64) 
     }
 }
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 14] = [
     case("null:", None, SHORT_NS),
     case("memory:", None, SHORT_NS),
     case("ring:?slot=100ms&retention=1m", None, SHORT_NS),
@@ -47,6 +47,7 @@ const CASES: [Case; 13] = [
     case("sqlite:{}/x.db?layout=rows", Some("file"), SHORT_NS),
     case("sqlite:{}/x.db?layout=mohawk", Some("file"), SHORT_NS),
     case("throttle+sqlite:{}/x.db?commit=1s", Some("file"), SHORT_NS),
+    case("mstore:{}/files?step=100ms", Some("folder"), SHORT_NS),
     case("rrd:{}/files?step=1s", Some("folder"), STEPS_NS),
     case("write-cache+rrd:{}/files?step=1s", Some("folder"), STEPS_NS),
     case(

@@ -155,15 +155,18 @@ fn published(out: &mut String, rows: &[Row]) {
             Some(value) if row.unit == "s" => format!("{value:.1}"),
             Some(value) => units::count(value as u64),
         };
-        let ratio = row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
+        let published = match row.published {
+            Some(_) => format!("published {} {}", number(row.published), row.unit),
+            None => "not published".to_owned(),
+        };
+        let ratio = row
+            .ratio
+            .map_or_else(String::new, |ratio| format!(", ratio {ratio:.2}"));
+        let measured = number(row.measured);
         let _ = writeln!(
             out,
-            "  {}\n    published {} {unit}, measured {} {unit}, ratio {ratio}\n    {}",
-            row.what,
-            number(row.published),
-            number(row.measured),
-            row.why,
-            unit = row.unit,
+            "  {}\n    {published}, measured {measured} {}{ratio}\n    {}",
+            row.what, row.unit, row.why
         );
     }
 }

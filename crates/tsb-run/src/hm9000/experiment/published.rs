@@ -3,6 +3,8 @@
 use tsb_core::report::experiment::hm9000::{AsItWas, Hm9000Details};
 use tsb_core::report::experiment::{Figure, Row};
 
+use crate::units;
+
 /// A store that is called fresh by then counts as fresh at 30 s: polls are a little more than a
 /// second apart.
 const ON_TIME_S: f64 = 32.0;
@@ -46,7 +48,7 @@ pub fn rows(details: &Hm9000Details) -> Vec<Row> {
     for found in &details.breaks {
         let kept = one(found.kept.map(|apps| apps as f64));
         let why = match found.broke {
-            Some(broke) => format!("corrected; at {broke} apps: {}", found.why),
+            Some(broke) => format!("corrected; at {} apps: {}", units::count(broke as u64), found.why),
             None => format!("corrected; {}", found.why),
         };
         rows.push(Row::new(
@@ -55,11 +57,6 @@ pub fn rows(details: &Hm9000Details) -> Vec<Row> {
             "apps",
             why,
         ));
-    }
-    for point in details.curve.iter().filter(|point| point.rounds > 0) {
-        let why = "corrected; the first complete scan that found every instance; the last heartbeats are due after 9 s";
-        let what = format!("{}, {} apps: every instance there", point.store, point.apps);
-        rows.push(Row::new(what, point.fresh_at, "s", why));
     }
     rows
 }
