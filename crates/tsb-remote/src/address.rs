@@ -6,11 +6,11 @@ use std::fmt;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::secret::Credentials;
 
-/// `HOST:PORT` of a host that may name a port.
+/// `HOST:PORT` of a host that may name a port. An IPv6 address stands in brackets: `[::1]`.
 pub fn host_with_port(host: &str, default_port: u16) -> String {
     match host.rsplit_once(':') {
-        Some(_) => host.to_owned(),
-        None => format!("{host}:{default_port}"),
+        Some((_, port)) if !port.ends_with(']') => host.to_owned(),
+        _ => format!("{host}:{default_port}"),
     }
 }
 
@@ -117,6 +117,18 @@ mod tests {
         let given = Credentials::parse("me:x").unwrap();
         let given = parse("//a/runs").unwrap().with_credentials(given);
         assert_eq!(given.credentials().map(Credentials::user), Some("me"));
+    }
+
+    #[test]
+    fn a_host_without_a_port_gets_the_default_one() {
+        for (host, expected) in [
+            ("db", "db:9"),
+            ("db:1", "db:1"),
+            ("[::1]", "[::1]:9"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            assert_eq!(host_with_port(host, 9), expected);
+        }
     }
 
     #[test]

@@ -378,6 +378,9 @@ impl FileCache {
     /// The cache's counters.
     pub fn stats(&self) -> FileCacheStats {
         let counters = &self.shared.counters;
+        // Before the counters: a pass that is in the account is also in `updates_written`, so that
+        // values per pass are never too many.
+        let account = self.shared.account();
         let journal = self.shared.journal.as_ref();
         FileCacheStats {
             queued: lock(&self.shared.due).names.len() as u64,
@@ -388,7 +391,7 @@ impl FileCache {
             journal_bytes: journal.map_or(0, Journal::journaled_bytes),
             values_rejected: counters.values_rejected.load(Ordering::Relaxed),
             write_failures: counters.write_failures.load(Ordering::Relaxed),
-            account: self.shared.account(),
+            account,
         }
     }
 

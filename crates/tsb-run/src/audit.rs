@@ -10,6 +10,7 @@ mod compare;
 mod consolidate;
 mod history;
 mod newest;
+mod repeat;
 mod slots;
 
 use std::collections::HashMap;
@@ -74,7 +75,8 @@ pub struct Scope<'a> {
     /// Whether the target acknowledges nothing: any sample that is not there may never have arrived,
     /// and counts as [`Audit::absent`].
     pub is_unconfirmed: bool,
-    /// The time of day, from which archives of slots count back.
+    /// The time of day, from which archives of slots count back, and the time between two attempts
+    /// of a read.
     pub clock: &'a dyn Clock,
     /// The store's answers about its newest samples, collected during the run.
     pub heard: &'a NewestAnswers,
@@ -104,6 +106,8 @@ pub struct Audit {
     pub wrong_answers: WrongAnswers,
     /// The same as sentences, including wrong answers noticed during the run.
     pub newest_wrong: Vec<String>,
+    /// Number of reads that the store did not answer and that were repeated.
+    pub repeated_reads: u64,
 }
 
 impl Default for Audit {
@@ -117,6 +121,7 @@ impl Default for Audit {
             findings: Findings::new(NAMED_MAX),
             wrong_answers: WrongAnswers::default(),
             newest_wrong: Vec::new(),
+            repeated_reads: 0,
         }
     }
 }
@@ -130,6 +135,7 @@ impl Audit {
         self.tally.add(&other.tally);
         self.findings.merge(other.findings);
         self.wrong_answers.merge(other.wrong_answers);
+        self.repeated_reads += other.repeated_reads;
     }
 
     fn note(&mut self, series: SeriesId, difference: Difference) {

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
+use tempfile::TempDir;
 use tsb_core::wire::rrdcached::last_update;
 
 use crate::Daemon;
@@ -61,13 +62,22 @@ impl Collectd {
     }
 }
 
+/// A folder for a collectd, which makes no folder below one whose name begins with a dot, as the
+/// names of temporary ones do.
+fn home() -> TempDir {
+    tempfile::Builder::new().prefix("tsb-collectd-").tempdir().unwrap()
+}
+
 pub(crate) fn collectd_writes_to_graphite() {
     let ingest = Ingest::start("graphite+tcp");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = home();
+    let csv = folder.path().join("csv");
     let (host, port) = ingest.address.rsplit_once(':').unwrap();
     let plugin = format!(
-        "LoadPlugin write_graphite\n<Plugin write_graphite>\n <Node \"tsb\">\n  Host \"{host}\"\n  \
-         Port \"{port}\"\n  Protocol \"tcp\"\n  Prefix \"c.\"\n </Node>\n</Plugin>\n"
+        "WriteThreads 1\nLoadPlugin csv\n<Plugin csv>\n DataDir \"{}\"\n</Plugin>\n\
+         LoadPlugin write_graphite\n<Plugin write_graphite>\n <Node \"tsb\">\n  Host \"{host}\"\n  \
+         Port \"{port}\"\n  Protocol \"tcp\"\n  Prefix \"c.\"\n </Node>\n</Plugin>\n",
+        csv.display()
     );
     let mut collectd = Collectd::start(folder.path(), &plugin);
     let (mut lines, mut expected) = (String::new(), Vec::new());
@@ -76,8 +86,10 @@ pub(crate) fn collectd_writes_to_graphite() {
         writeln!(lines, "PUTVAL h1/p-{}/gauge-x interval=10 {second}:{value}", index % 4).unwrap();
         expected.push((format!("c.h1.p-{}.gauge-x", index % 4), second * 1_000_000_000, value));
     }
-    // Each is answered when it is dispatched.
+    // Each is answered when it is in collectd's queue. What is in the queue when collectd ends is
+    // lost, so all of it has to be out: its one thread gives each value to both plugins.
     collectd.tell(&lines);
+    await_that(|| csv_rows(&csv).len(), |rows| *rows == expected.len());
     // What write_graphite holds back leaves at its end.
     collectd.daemon.stop();
     let stored = ingest.stop();
@@ -96,8 +108,7 @@ fn name_of(series: i64) -> String {
 /// It creates the files itself, and has every value of theirs written by us. A second writer
 /// of its own, which writes the same values as text, says which those were.
 pub(crate) fn collectd_writes_to_rrdcached() {
-    // It makes no folder below one whose name begins with a dot, as temporary ones do.
-    let folder = tempfile::Builder::new().prefix("tsb-collectd-").tempdir().unwrap();
+    let folder = home();
     let home = folder.path().to_owned();
     let server = Server::start(folder, "");
     let (address, base, csv) = (server.address(), server.file(""), home.join("csv"));

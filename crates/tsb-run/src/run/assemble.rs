@@ -450,9 +450,16 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
     notes.extend(unacknowledged(parts));
     notes.extend(unanswered(parts));
     notes.extend(parts.performed.unflushed.clone());
+    notes.extend(repeated_reads(parts));
     notes.extend(seen_from_outside(parts));
     notes.extend(parts.store.stats().damage.iter().map(ToString::to_string));
     notes
+}
+
+/// A note on a store that was silent while it was read back.
+fn repeated_reads(parts: &Parts<'_>) -> Option<String> {
+    let repeated = parts.audit()?.repeated_reads;
+    (repeated > 0).then(|| format!("{repeated} reads of the read-back were not answered, and were repeated"))
 }
 
 /// A note on what is missing from a report whose emitter is still inside a call into the store.

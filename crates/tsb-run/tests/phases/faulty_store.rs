@@ -31,6 +31,8 @@ pub(crate) enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     Errs,
+    /// It returns the error of a server that does not answer.
+    IsSilent,
     Panics,
     /// It panics with a value that panics once more when it is dropped: this gets past the guard
     /// of a single call.
@@ -59,6 +61,10 @@ impl Fault {
         }
         match self.kind {
             FailureKind::Errs => Err(Error::Backend {
+                action: "do it".to_owned(),
+                source: MESSAGE.into(),
+            }),
+            FailureKind::IsSilent => Err(Error::Unanswered {
                 action: "do it".to_owned(),
                 source: MESSAGE.into(),
             }),

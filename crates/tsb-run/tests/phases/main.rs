@@ -17,7 +17,7 @@ use tsb_core::verdict::Status;
 use tsb_run::{AskedRate, Controls, Error, FinishedRuns, Plan, Transport, run_each, run_plan};
 use tsb_stores::Store;
 
-use FailureKind::{Errs, Panics, PanicsTwice};
+use FailureKind::{Errs, IsSilent, Panics, PanicsTwice};
 use Transport::{Inproc, Tcp};
 use faulty_store::{FailureKind, Fault, FaultyStore, MESSAGE, Method};
 
@@ -251,6 +251,34 @@ fn a_newest_that_fails_only_while_samples_are_written_is_said() {
             both_are_there(outcome, index, "cannot say its newest samples", &name);
         }
     }
+}
+
+/// The store is silent in the first calls of its read-back.
+fn read_back_after_silence(calls: std::ops::Range<u64>) -> Run {
+    let fault = Fault {
+        method: Method::Query,
+        kind: IsSilent,
+        calls,
+    };
+    let [outcome, _] = in_each(&[fault], Inproc);
+    let (report, _) = outcome;
+    report.runs[0].clone()
+}
+
+#[test]
+fn a_store_that_is_silent_at_first_is_read_back() {
+    let run = read_back_after_silence(0..2);
+    is_whole(&run, "silent twice");
+    let note = "2 reads of the read-back were not answered, and were repeated";
+    assert!(run.notes.iter().any(|said| said == note), "{:?}", run.notes);
+}
+
+#[test]
+fn a_store_that_stays_silent_is_not_verified() {
+    let run = read_back_after_silence(0..u64::MAX);
+    assert_eq!(run.verdict.status, Status::Unverified, "{:?}", run.verdict);
+    let reasons = &run.verdict.reasons;
+    assert!(reasons.iter().any(|reason| reason.contains("cannot read back")), "{reasons:?}");
 }
 
 #[test]
