@@ -5,8 +5,10 @@
 
 mod ahead;
 mod clients;
+mod cpu_share;
 mod dependencies;
 mod features;
+mod memory_disk;
 mod packages;
 mod page;
 mod published;
@@ -27,6 +29,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use self::ahead::BuildAhead;
+use self::cpu_share::CpuTimes;
 use crate::shell::Stopwatch;
 use crate::table::Table;
 
@@ -56,6 +59,8 @@ struct Step {
 struct Row {
     name: &'static str,
     took: Duration,
+    /// Of the machine's CPU time, in use by anything.
+    cpu_percent: Option<f64>,
     result: Result<Outcome>,
 }
 
@@ -84,7 +89,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             ahead = Some(BuildAhead::start()?);
         }
         println!("\n=== {} ===", step.name);
-        let watch = Stopwatch::start();
+        let (watch, before) = (Stopwatch::start(), CpuTimes::now());
         let result = (step.run)();
         if let Err(error) = &result {
             eprintln!("{} failed: {error:#}", step.name);
@@ -92,6 +97,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         rows.push(Row {
             name: step.name,
             took: watch.elapsed(),
+            cpu_percent: CpuTimes::now().percent_since(before),
             result,
         });
     }
@@ -150,7 +156,7 @@ fn choose<'a>(steps: &'a [Step], options: &Options) -> Result<Vec<&'a Step>> {
 
 /// The table at the end, with the total time and what was not run.
 fn summary(rows: &[Row]) -> String {
-    let mut table = Table::new(&["step", "result", ">seconds", "note"]);
+    let mut table = Table::new(&["step", "result", ">seconds", ">CPU %", "note"]);
     for row in rows {
         let error = row.result.as_ref().err().map(|error| first_line(&format!("{error:#}")));
         let (word, note) = match &row.result {
@@ -158,10 +164,13 @@ fn summary(rows: &[Row]) -> String {
             Ok(Outcome::NotRun(why)) => ("NOT RUN", why.as_str()),
             Err(_) => ("FAILED", error.as_deref().unwrap_or_default()),
         };
-        table.row(&[row.name, word, &seconds(row.took), note]);
+        let cpu = row
+            .cpu_percent
+            .map_or_else(|| "-".to_owned(), |percent| format!("{percent:.0}"));
+        table.row(&[row.name, word, &seconds(row.took), &cpu, note]);
     }
     let total = rows.iter().map(|row| row.took).sum();
-    table.row(&["total", "", &seconds(total), ""]);
+    table.row(&["total", "", &seconds(total), "", ""]);
     table.render()
 }
 
@@ -219,6 +228,7 @@ mod tests {
         let row = |name, result| Row {
             name,
             took: Duration::from_millis(1500),
+            cpu_percent: Some(42.4),
             result,
         };
         let rows = [
@@ -227,11 +237,11 @@ mod tests {
             row("tests", Err(anyhow::anyhow!("cargo test failed\nlong story"))),
         ];
         let expected = "\
-step   result   seconds  note
------  -------  -------  --------------------
-fmt    passed       1.5
-fuzz   NOT RUN      1.5  no nightly toolchain
-tests  FAILED       1.5  cargo test failed
+step   result   seconds  CPU %  note
+-----  -------  -------  -----  --------------------
+fmt    passed       1.5     42
+fuzz   NOT RUN      1.5     42  no nightly toolchain
+tests  FAILED       1.5     42  cargo test failed
 total               4.5
 ";
         assert_eq!(summary(&rows), expected);

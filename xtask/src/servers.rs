@@ -22,6 +22,7 @@ mod rrdcached;
 mod site;
 mod victoriametrics;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -108,6 +109,12 @@ pub(crate) fn down(names: &[&str]) -> Result<()> {
         println!("{}: {}", server.name(), stopped_in_words(stopped));
     }
     Ok(())
+}
+
+/// From now on this program keeps the files of servers in `folder` instead of `target/servers`, and
+/// knows of no others.
+pub(crate) fn keep_in(folder: &Path) {
+    site::keep_in(folder);
 }
 
 /// Whether a server runs.

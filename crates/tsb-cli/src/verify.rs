@@ -28,13 +28,10 @@ use crate::{query, reports, say};
 use run_facts::RunFacts;
 use show::print;
 pub(crate) use show::text;
-use tsb_run::audit::{Audit, History, NewestAnswers, Scope, is_unconfirmed};
+use tsb_run::audit::{Audit, History, NewestAnswers, Scope, is_unconfirmed, visibility_wait_ns};
 use tsb_run::damage::ReportedDamage;
 use tsb_run::run::{history, issued_ticks, read_back, settle};
 use tsb_run::{journal, units};
-
-/// Longest wait until samples that were sent become visible, in milliseconds.
-const DELAY_MS_MAX: u64 = 60_000;
 
 /// Runs the command.
 ///
@@ -178,9 +175,8 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
 /// If the program cannot be started, or does not answer.
 pub fn emitted(run: &Run, reader: &Spec) -> Result<VerifiedStore, Failure> {
     let store = reader.open().map_err(|error| Failure::opening(reader, &error))?;
-    let delay_ms = store.capabilities().visibility_delay_ms.min(DELAY_MS_MAX);
     let clock = MonotonicClock::new();
-    clock.wait_until(clock.now() + delay_ms * 1_000_000);
+    clock.wait_until(clock.now() + visibility_wait_ns(&store.capabilities()));
     let opened = defined(&run.plan, reader.clone(), store)?;
     let mut verified = check(run, &opened)?;
     if let Err(error) = opened.store.close() {

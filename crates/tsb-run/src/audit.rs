@@ -40,6 +40,15 @@ pub fn is_unconfirmed(capabilities: &Capabilities) -> bool {
     capabilities.query && capabilities.acknowledges == Durability::Unconfirmed
 }
 
+/// Maximum time to wait until all samples are visible, in milliseconds.
+const VISIBILITY_MAX_MS: u64 = 600_000;
+
+/// Nanoseconds for which an accepted sample may stay invisible, as the store states: an audit that
+/// begins earlier may find it lost. At most ten minutes.
+pub fn visibility_wait_ns(capabilities: &Capabilities) -> u64 {
+    capabilities.visibility_delay_ms.min(VISIBILITY_MAX_MS) * 1_000_000
+}
+
 /// The input of an audit.
 #[derive(Debug)]
 pub struct Scope<'a> {

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::memory_disk::MemoryDisk;
 use super::{Outcome, features, packages, tests_run, whole_run};
 use crate::servers;
 use crate::shell::{capture, capture_any, cargo, root, target_folder};
@@ -128,20 +129,27 @@ const SLOW: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Tests at once: most of their time they wait for a server's disk, and not for a core.
+/// Tests at once: most of their time they wait for a server, and not for a core.
 const THREADS: &str = "12";
 
 /// Conformance and audit on each of them, without what is slow.
 pub(super) fn check() -> Result<Outcome> {
-    with_servers(|| Ok(format!("{}; {}", conformance()?, audits()?)))
+    with_servers(|memory| {
+        let kept = if memory.is_some() {
+            "files in memory"
+        } else {
+            "files on disk"
+        };
+        Ok(format!("{kept}; {}; {}", conformance(memory)?, audits()?))
+    })
 }
 
 /// The slow checks.
 pub(super) fn slow() -> Result<Outcome> {
-    with_servers(|| {
+    with_servers(|memory| {
         let mut notes = Vec::new();
         for name in slow_names() {
-            let mut test = tests(&[])?;
+            let mut test = tests(&[], memory)?;
             let count = tests_run::counted(test.args(["--", name, "--test-threads", THREADS]));
             notes.push(format!("{name}: {}", count.with_context(|| name)?.note()));
         }
@@ -153,16 +161,21 @@ fn slow_names() -> impl Iterator<Item = &'static str> {
     SLOW.iter().flat_map(|(_, names)| names.iter().copied())
 }
 
-/// Starts the servers that are not up, and stops those afterwards.
-fn with_servers(run: impl FnOnce() -> Result<String>) -> Result<Outcome> {
+/// Starts the servers that are not up, and stops those afterwards. Their files are in memory where
+/// there is room.
+fn with_servers(run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>) -> Result<Outcome> {
     let missing = packages::missing_for_servers();
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
     }
+    let memory = MemoryDisk::new()?;
+    if let Some(memory) = &memory {
+        servers::keep_in(memory.path());
+    }
     let names: Vec<&str> = SERVERS.iter().map(|(name, _)| *name).collect();
     let ours: Vec<&str> = names.iter().copied().filter(|name| !servers::is_up(name)).collect();
     servers::up(&names)?;
-    let ended = run();
+    let ended = run(memory.as_ref());
     if !ours.is_empty() {
         servers::down(&ours)?;
     }
@@ -171,9 +184,12 @@ fn with_servers(run: impl FnOnce() -> Result<String>) -> Result<Outcome> {
 
 /// The tests of servers, which are told where they are. As the other tests are built, so that
 /// nothing is built again; with them comes `tsb`.
-fn tests(more: &[&str]) -> Result<Command> {
+fn tests(more: &[&str], memory: Option<&MemoryDisk>) -> Result<Command> {
     let mut test = cargo(&["test", "--workspace", "--test", "servers"]);
     test.args(more).args(features::every()?);
+    if let Some(memory) = memory {
+        test.env("TMPDIR", memory.temporary());
+    }
     for (name, variable) in SERVERS {
         test.env(variable, servers::store_of(name)?);
     }
@@ -185,12 +201,12 @@ fn tests(more: &[&str]) -> Result<Command> {
     Ok(test)
 }
 
-fn conformance() -> Result<String> {
-    let listed = capture(tests(&[])?.args(["--", "--list"]))?;
+fn conformance(memory: Option<&MemoryDisk>) -> Result<String> {
+    let listed = capture(tests(&[], memory)?.args(["--", "--list"]))?;
     if let Some(name) = slow_names().find(|name| !listed.contains(name)) {
         bail!("no test is called {name}, which is left out as slow");
     }
-    let mut test = tests(&["--test", "garbled", "--test", "listed"])?;
+    let mut test = tests(&["--test", "garbled", "--test", "listed"], memory)?;
     test.args(["--", "--test-threads", THREADS]);
     for name in slow_names() {
         test.args(["--skip", name]);

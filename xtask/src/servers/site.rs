@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -201,6 +202,18 @@ impl Lock {
     }
 }
 
+/// The folder of all servers, if it is not below `target`.
+static ELSEWHERE: OnceLock<PathBuf> = OnceLock::new();
+
+/// From now on this program keeps the files of servers in `folder`, and knows of no others.
+pub(super) fn keep_in(folder: &Path) {
+    // Whoever says so first is obeyed: a program has one such folder.
+    let _ = ELSEWHERE.set(folder.to_owned());
+}
+
 fn servers_folder() -> Result<PathBuf> {
-    Ok(target_folder()?.join("servers"))
+    match ELSEWHERE.get() {
+        Some(folder) => Ok(folder.clone()),
+        None => Ok(target_folder()?.join("servers")),
+    }
 }

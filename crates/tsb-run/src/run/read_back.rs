@@ -13,13 +13,10 @@ use super::guarded_store::{caught, poisoned};
 use super::preload::history;
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
-use crate::audit::{Audit, Scope, is_unconfirmed};
+use crate::audit::{Audit, Scope, is_unconfirmed, visibility_wait_ns};
 use crate::controls::Controls;
 use crate::observer::Phase;
 use crate::units;
-
-/// Maximum time to wait until all samples are visible, in milliseconds.
-const VISIBILITY_MAX_MS: u64 = 600_000;
 
 /// Audits the store. If it cannot be read, the result says why.
 pub(super) fn read_back(
@@ -48,12 +45,13 @@ pub(super) fn read_back(
 
 /// Waits as long as the store states that an accepted sample may stay invisible.
 fn wait_until_visible(context: &RunContext, store: &Arc<dyn Store>, controls: &Controls) {
-    let delay_ms = store.capabilities().visibility_delay_ms.min(VISIBILITY_MAX_MS);
-    if delay_ms > 0 {
+    let wait_ns = visibility_wait_ns(&store.capabilities());
+    if wait_ns > 0 {
         controls.note(&format!(
-            "waiting {delay_ms} ms, after which {store} states that all is visible"
+            "waiting {} ms, after which {store} states that all is visible",
+            wait_ns / 1_000_000
         ));
-        context.clock.wait_until(context.clock.now() + delay_ms * 1_000_000);
+        context.clock.wait_until(context.clock.now() + wait_ns);
     }
 }
 

@@ -10,9 +10,9 @@ use tsb_stores::{StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::{PATIENCE_S, is_no_slower_with_more, outlives_a_kill};
 use crate::life;
-use crate::outage::{Survivors, TIMEOUT_S, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
+use crate::outage::{Survivors, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -134,7 +134,7 @@ fn many_in_flight(program: &str) -> Result<(), Failed> {
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
     let mut daemon = single(program)?;
-    let spec = spec(&[daemon.port()], &format!("timeout={TIMEOUT_S}s"));
+    let spec = spec(&[daemon.port()], &format!("timeout={PATIENCE_S}s"));
     outlives_a_kill(&spec, || {
         daemon.kill()?;
         let clock = MonotonicClock::new();

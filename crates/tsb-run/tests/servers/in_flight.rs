@@ -12,10 +12,14 @@ use tsb_core::verdict::Status;
 use tsb_run::{AskedRate, Controls, Observer, Phase, Plan, Transport, open, run_plan};
 use tsb_stores::conformance::libtest_mimic::Failed;
 
-use crate::outage::TIMEOUT_S;
-
+/// Seconds until a request is given up. What a killed server was asked ends at once, and a busy
+/// machine has time to answer the rest.
+pub(crate) const PATIENCE_S: u64 = 8;
 /// How long one rate is measured.
 const LENGTH_NS: u64 = 2 * SECOND_NS;
+/// How long the rate is steady around an outage: on a busy machine a server takes seconds to start,
+/// and reading back must find it.
+const AROUND_OUTAGE_NS: u64 = 14 * SECOND_NS;
 
 /// Operations of 54 samples.
 fn plan(spec: &str, rate: AskedRate, duration_ns: u64, in_flight: usize) -> Result<Plan, Failed> {
@@ -113,10 +117,9 @@ pub(crate) fn names_what_a_kill_took(
     Ok(())
 }
 
-/// Operations of 54 samples at a steady rate, for longer than the outage: on a busy machine a server
-/// takes seconds to start, and reading back must find it.
+/// Operations of 54 samples at a steady rate, for longer than the outage.
 fn steady(spec: &str) -> Result<Plan, Failed> {
-    plan(spec, AskedRate::PerSecond(200 * 54), (12 + TIMEOUT_S) * SECOND_NS, 256)
+    plan(spec, AskedRate::PerSecond(200 * 54), AROUND_OUTAGE_NS, 256)
 }
 
 /// A run of a plan, two seconds into which there is an outage; it must be sound.

@@ -8,11 +8,9 @@ use tsb_run::spec::open;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::outlives_a_kill;
+use crate::in_flight::{PATIENCE_S, outlives_a_kill};
 use crate::life;
-use crate::outage::{
-    Outcome, Survivors, TIMEOUT_S, found, nobody_answers, opened, outlives_every_manner, survives, tick,
-};
+use crate::outage::{Outcome, Survivors, found, nobody_answers, opened, outlives_every_manner, survives, tick};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -74,7 +72,7 @@ fn killed(program: &str) -> Result<(), Failed> {
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
     let mut daemon = server(program, false)?;
-    let spec = spec(daemon.port(), &format!("timeout={TIMEOUT_S}s"));
+    let spec = spec(daemon.port(), &format!("timeout={PATIENCE_S}s"));
     outlives_a_kill(&spec, || {
         daemon.kill()?;
         MonotonicClock::new().wait_until(SECOND_NS);

@@ -9,11 +9,11 @@ use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports};
-use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::{PATIENCE_S, is_no_slower_with_more, outlives_a_kill};
 use crate::life;
 use crate::outage::{
-    HANDSHAKE_S, Outcome, Survivors, TIMEOUT_S, found, lets_in_only, nobody_answers, opened, opened_within,
-    outlives_every_manner, survives, tick,
+    HANDSHAKE_S, Outcome, Survivors, found, lets_in_only, nobody_answers, opened, opened_within, outlives_every_manner,
+    survives, tick,
 };
 use crate::{Test, of_program, places};
 
@@ -93,7 +93,7 @@ fn many_in_flight(program: &str) -> Result<(), Failed> {
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
     let mut daemon = single(program)?;
-    let spec = spec(&[daemon.port()], &format!("j=1&timeout={TIMEOUT_S}s"));
+    let spec = spec(&[daemon.port()], &format!("j=1&timeout={PATIENCE_S}s"));
     outlives_a_kill(&spec, || {
         daemon.kill()?;
         let clock = MonotonicClock::new();

@@ -12,9 +12,9 @@ use tsb_stores::error::chain;
 use tsb_stores::store::{Reason, Refusals};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::{PATIENCE_S, is_no_slower_with_more, outlives_a_kill};
 use crate::life;
-use crate::outage::{Outcome, Survivors, TIMEOUT_S, nobody_answers, opened, outlives_every_manner, survives, tick};
+use crate::outage::{Outcome, Survivors, nobody_answers, opened, outlives_every_manner, survives, tick};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -81,7 +81,7 @@ fn many_in_flight(program: &str) -> Result<(), Failed> {
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
     let mut daemon = receiver(program)?;
-    let spec = format!("{}?timeout={TIMEOUT_S}s", spec(daemon.port()));
+    let spec = format!("{}?timeout={PATIENCE_S}s", spec(daemon.port()));
     outlives_a_kill(&spec, || {
         daemon.kill()?;
         let clock = MonotonicClock::new();

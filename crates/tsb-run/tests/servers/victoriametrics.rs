@@ -9,9 +9,9 @@ use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{Scope, Store, StoreExt, TimeRange};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::names_what_a_kill_took;
+use crate::in_flight::{PATIENCE_S, names_what_a_kill_took};
 use crate::life;
-use crate::outage::{Outcome, TIMEOUT_S, nobody_answers, opened, outlives_every_manner, tick};
+use crate::outage::{Outcome, nobody_answers, opened, outlives_every_manner, tick};
 use crate::{Test, of_program, places};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -95,7 +95,7 @@ fn killed(program: &str) -> Result<(), Failed> {
 
 fn killed_in_a_run(program: &str) -> Result<(), Failed> {
     let mut daemon = server(program, &[])?;
-    let spec = spec(daemon.port(), &format!("timeout={TIMEOUT_S}s"));
+    let spec = spec(daemon.port(), &format!("timeout={PATIENCE_S}s"));
     names_what_a_kill_took(&spec, || {
         daemon.kill()?;
         MonotonicClock::new().wait_until(SECOND_NS);
