@@ -1,33 +1,30 @@
 //! The acknowledged samples of a client, and whether it is closed.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::Durability;
 
-use tsb_stores::error::{Error, Result};
+use tsb_stores::error::Result;
+use tsb_stores::parts::ClosedFlag;
 use tsb_stores::store::{Ack, Position, Reason, Refusals};
 
 /// The count of acknowledged samples, which is the position of the last of them.
 #[derive(Debug, Default)]
 pub(crate) struct Acks {
     accepted: AtomicU64,
-    is_closed: AtomicBool,
+    closed: ClosedFlag,
 }
 
 impl Acks {
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::Closed`](tsb_stores::Error::Closed).
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            Err(Error::Closed)
-        } else {
-            Ok(())
-        }
+        self.closed.check_open()
     }
 
     /// Marks the client as closed. Returns whether it was open.
     pub(crate) fn close(&self) -> bool {
-        !self.is_closed.swap(true, Ordering::AcqRel)
+        self.closed.close()
     }
 
     /// Number of acknowledged samples.

@@ -26,7 +26,7 @@ use tsb_core::time::{Clock, MonotonicClock};
 pub use answer::{Answer, BodyChunks};
 pub use authorization::Authorization;
 pub use lines::LineReader;
-pub use request::{Request, encoded};
+pub use request::Request;
 
 use crate::no_answer::NoAnswer;
 use tsb_stores::error::{Error, Result};

@@ -2,10 +2,11 @@
 //! read back.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
+use tsb_stores::parts::ClosedFlag;
 use tsb_stores::{
     Ack, Capabilities, Error, Exactness, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor,
 };
@@ -41,7 +42,7 @@ pub struct WriteOnly<W> {
     write: W,
     keys: RwLock<Keys>,
     accepted: AtomicU64,
-    is_closed: AtomicBool,
+    closed: ClosedFlag,
 }
 
 impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync> WriteOnly<W> {
@@ -53,19 +54,12 @@ impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync> WriteOnly<W> {
             write,
             keys: RwLock::default(),
             accepted: AtomicU64::new(0),
-            is_closed: AtomicBool::new(false),
+            closed: ClosedFlag::new(),
         }
     }
 }
 
 impl<W> WriteOnly<W> {
-    fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::Closed);
-        }
-        Ok(())
-    }
-
     fn unsupported(&self, what: &'static str) -> Error {
         Error::Unsupported {
             store: self.name.clone(),
@@ -97,7 +91,7 @@ impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync + 'static> Store for W
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         for (id, key) in series {
             keys.add(*id, key);
@@ -106,7 +100,7 @@ impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync + 'static> Store for W
     }
 
     fn write(&self, batch: &Batch<'_>, _refused: &mut Refusals) -> Result<Ack> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let unknown = (0..batch.len())
             .map(|index| batch.id(index))
@@ -130,7 +124,7 @@ impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync + 'static> Store for W
     }
 
     fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         if level > self.level {
             return Err(self.unsupported("flush"));
         }
@@ -138,17 +132,17 @@ impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync + 'static> Store for W
     }
 
     fn query(&self, _query: &Query<'_>, _visit: &mut Visitor<'_>) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         Err(self.unsupported("query"))
     }
 
     fn newest(&self, _series: &[SeriesId], _into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         Err(self.unsupported("newest"))
     }
 
     fn newest_accepted(&self, _series: &[SeriesId], _into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         Err(self.unsupported("newest_accepted"))
     }
 
@@ -158,7 +152,7 @@ impl<W: Fn(&Keys, &Batch<'_>) -> Result<()> + Send + Sync + 'static> Store for W
     }
 
     fn close(&self) -> Result<()> {
-        self.is_closed.store(true, Ordering::Release);
+        self.closed.close();
         Ok(())
     }
 }

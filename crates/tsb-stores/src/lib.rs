@@ -43,12 +43,14 @@ pub mod mstore;
 pub mod null;
 #[cfg(feature = "numbers")]
 mod numbers;
+mod open_state;
 mod own_threads;
 pub mod parts;
 mod resample;
 pub mod ring;
 pub mod rrd;
 pub mod secret;
+mod sharding;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod store;

@@ -27,7 +27,7 @@ mod tests;
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
@@ -36,6 +36,7 @@ use crate::block::{Fold, MAX_ROWS};
 #[cfg(feature = "sqlite")]
 use crate::block::{Part, Wanted};
 use crate::error::{Error, Result};
+use crate::open_state::ClosedFlag;
 use crate::store::{
     Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor,
 };
@@ -77,7 +78,7 @@ pub struct MemoryStore {
     swept: AtomicU32,
     /// Samples accepted since the last check of an extent.
     unswept: AtomicI64,
-    closed: AtomicBool,
+    closed: ClosedFlag,
 }
 
 /// The state shared by writers.
@@ -170,15 +171,7 @@ impl MemoryStore {
             expired: AtomicU64::new(0),
             swept: AtomicU32::new(0),
             unswept: AtomicI64::new(0),
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            Err(Error::Closed)
-        } else {
-            Ok(())
+            closed: ClosedFlag::new(),
         }
     }
 
@@ -387,7 +380,7 @@ impl Store for MemoryStore {
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let mut table = self.series_table()?;
         let new = table.define(series, self.options.max_series, &self.shared.budget)?;
         self.shared.series.store(table.len() as u32, Ordering::Relaxed);
@@ -398,7 +391,7 @@ impl Store for MemoryStore {
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let mut rejected = refused.len();
         let mut accepted = 0;
         if batch.is_empty() {
@@ -431,7 +424,7 @@ impl Store for MemoryStore {
     }
 
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         if let Scope::Series(series) = scope {
             self.check_ids(series)?;
         }
@@ -445,7 +438,7 @@ impl Store for MemoryStore {
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         self.check_ids(query.series)?;
         let start = query.range.start.0.max(self.shared.clock.cutoff().unwrap_or(i64::MIN));
         let range = (start, query.range.end.0);
@@ -463,7 +456,7 @@ impl Store for MemoryStore {
     }
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         self.check_ids(series)?;
         let cutoff = self.shared.clock.cutoff().unwrap_or(i64::MIN);
         let mut locked: Option<(&Extent, Tiles<'_>)> = None;
@@ -524,7 +517,7 @@ impl Store for MemoryStore {
     }
 
     fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::Release);
+        self.closed.close();
         Ok(())
     }
 }

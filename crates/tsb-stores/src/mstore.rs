@@ -19,17 +19,19 @@
 //! value cannot be seen, as in the original.
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, RwLock};
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
 use crate::locks::{lock, read, write};
+use crate::open_state::OpenState;
 use crate::resample::Resampler;
+use crate::sharding::Sharding;
 use crate::store::{
     Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor,
 };
@@ -53,10 +55,8 @@ use files::Files;
 use geometry::{POINT_BYTES, name_of};
 use shard::{NotTaken, Series, Shard, Shared};
 
-/// Series that share a lock are neighbours, so a worker's range needs few locks.
-const BLOCK: usize = 1024;
-/// Number of locks. Blocks of ids are assigned to them in turn.
-const SHARDS: usize = 64;
+/// The locks of the waiting points: 64, for blocks of 1,024 series.
+const SHARDING: Sharding = Sharding::new(1024, 64);
 
 /// A folder of mstore files.
 pub struct MstoreStore {
@@ -68,18 +68,10 @@ pub struct MstoreStore {
     points_before: u64,
     keys: RwLock<KeyTable>,
     shards: Vec<Mutex<Shard>>,
-    state: RwLock<State>,
+    state: OpenState,
     accepted: AtomicU64,
     buffered: AtomicU64,
     synced: AtomicU64,
-}
-
-/// The state of the store; calls succeed while it is open.
-#[derive(Debug)]
-enum State {
-    Open,
-    Poisoned(String),
-    Closed,
 }
 
 impl MstoreStore {
@@ -103,8 +95,8 @@ impl MstoreStore {
             newest_before: opened.newest,
             points_before: opened.points,
             keys: RwLock::new(KeyTable::new(options.max_series)),
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            state: RwLock::new(State::Open),
+            shards: (0..SHARDING.shards()).map(|_| Mutex::default()).collect(),
+            state: OpenState::default(),
             accepted: AtomicU64::new(0),
             buffered: AtomicU64::new(0),
             synced: AtomicU64::new(0),
@@ -112,37 +104,21 @@ impl MstoreStore {
         })
     }
 
-    /// Keeps the store open during one call; closing waits for the returned guard.
-    fn begin(&self) -> Result<RwLockReadGuard<'_, State>> {
-        let state = read(&self.state);
-        match &*state {
-            State::Open => Ok(state),
-            State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-            State::Closed => Err(Error::Closed),
-        }
-    }
-
     /// Runs a call that writes; its failure poisons the store.
     fn writing<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        let open = self.begin()?;
+        let open = self.state.begin()?;
         let result = call();
         drop(open);
-        if let Err(error) = &result {
-            let mut state = write(&self.state);
-            if let State::Open = *state {
-                *state = State::Poisoned(crate::error::chain(error));
-            }
-        }
-        result
+        result.inspect_err(|error| self.state.poison(error))
     }
 
-    /// Writes the samples `from..to` of `batch`, which must all belong to one shard.
-    fn write_run(&self, batch: &Batch<'_>, from: usize, to: usize, refused: &mut Refusals) -> Result<()> {
-        let mut shard = lock(self.shard(batch.id(from)));
-        for index in from..to {
+    /// Writes a run of samples of `batch` that belong to one shard.
+    fn write_run(&self, batch: &Batch<'_>, (shard, run): (usize, Range<usize>), refused: &mut Refusals) -> Result<()> {
+        let mut shard = lock(&self.shards[shard]);
+        for index in run {
             let (id, at) = (batch.id(index), batch.time(index));
             let Some(value) = batch.values().get(index) else { break };
-            match shard.put(&self.shared, place_in_shard(id), at, *value) {
+            match shard.put(&self.shared, SHARDING.place_of(id), at, *value) {
                 Ok(()) => {}
                 Err(NotTaken::Refused(reason)) => refused.push(index, reason),
                 Err(NotTaken::Failed(error)) => return Err(error),
@@ -152,14 +128,14 @@ impl MstoreStore {
     }
 
     fn shard(&self, id: SeriesId) -> &Mutex<Shard> {
-        &self.shards[shard_of(id)]
+        &self.shards[SHARDING.shard_of(id)]
     }
 
     /// Writes the waiting points of a series: its number, and its newest point.
     fn flush_series(&self, id: SeriesId) -> Result<Option<(u32, i64)>> {
         let mut shard = lock(self.shard(id));
-        shard.flush(&self.shared, place_in_shard(id))?;
-        let series = shard.series.get(place_in_shard(id)).and_then(Option::as_ref);
+        shard.flush(&self.shared, SHARDING.place_of(id))?;
+        let series = shard.series.get(SHARDING.place_of(id)).and_then(Option::as_ref);
         Ok(series.and_then(|series| Some((series.number, series.newest()?))))
     }
 
@@ -213,14 +189,6 @@ impl MstoreStore {
     }
 }
 
-fn shard_of(id: SeriesId) -> usize {
-    id.index() / BLOCK % SHARDS
-}
-
-fn place_in_shard(id: SeriesId) -> usize {
-    id.index() / (BLOCK * SHARDS) * BLOCK + id.index() % BLOCK
-}
-
 impl fmt::Debug for MstoreStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MstoreStore")
@@ -262,7 +230,7 @@ impl Store for MstoreStore {
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         if series.iter().any(|(_, key)| name_of(key).len() > index::NAME_MAX) {
             return Err(Error::Unsupported {
                 store: self.to_string(),
@@ -277,7 +245,7 @@ impl Store for MstoreStore {
         // IMPORTANT: not under the lock of the names, which a writer takes under that of its shard.
         for ((id, _), number) in series.iter().zip(numbers) {
             let mut shard = lock(self.shard(*id));
-            let place = place_in_shard(*id);
+            let place = SHARDING.place_of(*id);
             if shard.series.len() <= place {
                 shard.series.resize_with(place + 1, || None);
             }
@@ -288,17 +256,12 @@ impl Store for MstoreStore {
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        drop(self.begin()?);
+        drop(self.state.begin()?);
         read(&self.keys).check_batch(batch)?;
         self.writing(|| {
             let before = refused.len();
-            let mut from = 0;
-            while from < batch.len() {
-                let shard = shard_of(batch.id(from));
-                let rest = (from + 1..batch.len()).find(|&index| shard_of(batch.id(index)) != shard);
-                let to = rest.unwrap_or(batch.len());
-                self.write_run(batch, from, to, refused)?;
-                from = to;
+            for run in SHARDING.runs(batch) {
+                self.write_run(batch, run, refused)?;
             }
             let rejected = refused.len() - before;
             let accepted = batch.len() - rejected;
@@ -328,13 +291,13 @@ impl Store for MstoreStore {
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        drop(self.begin()?);
+        drop(self.state.begin()?);
         read(&self.keys).check_each(query.series.iter().copied())?;
         for &id in query.series {
             let Some(series) = self.writing(|| self.flush_series(id))? else {
                 continue;
             };
-            let _open = self.begin()?;
+            let _open = self.state.begin()?;
             if !self.visit_series(id, series, query, visit)? {
                 break;
             }
@@ -343,11 +306,11 @@ impl Store for MstoreStore {
     }
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         read(&self.keys).check_each(series.iter().copied())?;
         for (&id, slot) in series.iter().zip(into) {
             let shard = lock(self.shard(id));
-            let found = shard.series.get(place_in_shard(id)).and_then(Option::as_ref);
+            let found = shard.series.get(SHARDING.place_of(id)).and_then(Option::as_ref);
             let point = found.and_then(Series::newest);
             *slot = point.map(|point| self.shared.geometry.time(point));
         }
@@ -388,15 +351,11 @@ impl Store for MstoreStore {
     }
 
     fn close(&self) -> Result<()> {
-        let mut state = write(&self.state);
-        let was = std::mem::replace(&mut *state, State::Closed);
-        let result = match was {
-            State::Open => self.flush_and_sync(),
-            State::Poisoned(cause) => Err(Error::Poisoned { cause }),
-            State::Closed => return Ok(()),
-        };
-        self.shared.files.close();
-        result
+        self.state.close(|was| {
+            let result = was.and_then(|()| self.flush_and_sync());
+            self.shared.files.close();
+            result
+        })
     }
 }
 

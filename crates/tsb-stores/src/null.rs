@@ -4,11 +4,12 @@
 //! shows the maximum rate of generator and contract.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
+use crate::open_state::ClosedFlag;
 use crate::store::{Ack, Capabilities, Exactness, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 
 /// Accepts every sample of every defined series, and keeps none.
@@ -17,21 +18,13 @@ pub struct NullStore {
     // Ids below this are defined: the null store does not need the keys.
     defined: AtomicU64,
     accepted: AtomicU64,
-    closed: AtomicBool,
+    closed: ClosedFlag,
 }
 
 impl NullStore {
     /// An open null store.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            Err(Error::Closed)
-        } else {
-            Ok(())
-        }
     }
 
     fn unsupported(&self, what: &'static str) -> Error {
@@ -72,7 +65,7 @@ impl Store for NullStore {
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         if let Some(largest) = series.iter().map(|(id, _)| id.0).max() {
             self.defined.fetch_max(u64::from(largest) + 1, Ordering::AcqRel);
         }
@@ -80,7 +73,7 @@ impl Store for NullStore {
     }
 
     fn write(&self, batch: &Batch<'_>, _refused: &mut Refusals) -> Result<Ack> {
-        self.check_open()?;
+        self.closed.check_open()?;
         if let Some(id) = largest_id(batch)
             && u64::from(id.0) >= self.defined.load(Ordering::Acquire)
         {
@@ -105,7 +98,7 @@ impl Store for NullStore {
     }
 
     fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         if level > Durability::Unconfirmed {
             Err(self.unsupported("flush"))
         } else {
@@ -114,17 +107,17 @@ impl Store for NullStore {
     }
 
     fn query(&self, _query: &Query<'_>, _visit: &mut Visitor<'_>) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         Err(self.unsupported("query"))
     }
 
     fn newest(&self, _series: &[SeriesId], _into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         Err(self.unsupported("newest"))
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         into.iter_mut().take(series.len()).for_each(|slot| *slot = None);
         Ok(())
     }
@@ -138,7 +131,7 @@ impl Store for NullStore {
     }
 
     fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::Release);
+        self.closed.close();
         Ok(())
     }
 }

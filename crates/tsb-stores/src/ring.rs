@@ -10,16 +10,18 @@
 //! a good store: it shows what such a design loses.
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
 use crate::locks::{read, write};
+use crate::open_state::ClosedFlag;
 use crate::resample::Resampler;
+use crate::sharding::Sharding;
 use crate::store::{
     Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats, Store,
     TimeRange, Visitor,
@@ -29,10 +31,8 @@ mod slots;
 
 use slots::{MAX_SLOTS, PutOutcome, SlotGrid, Slots};
 
-/// Series whose slots share a lock. They are neighbours, so a worker's range needs few locks.
-const BLOCK: usize = 1024;
-/// Number of locks. Blocks of ids are assigned to them in turn.
-const SHARDS: usize = 64;
+/// The locks of the slots: 64, for blocks of 1,024 series.
+const SHARDING: Sharding = Sharding::new(1024, 64);
 
 /// The options of a [`RingStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct RingStore {
     shards: Vec<RwLock<RingShard>>,
     reserved_bytes: AtomicU64,
     accepted: AtomicU64,
-    closed: AtomicBool,
+    closed: ClosedFlag,
 }
 
 /// The slots of some blocks of series, and counts of their samples.
@@ -96,28 +96,20 @@ impl RingStore {
             options,
             grid,
             keys: RwLock::new(KeyTable::new(options.max_series)),
-            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            shards: (0..SHARDING.shards()).map(|_| RwLock::default()).collect(),
             reserved_bytes: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
+            closed: ClosedFlag::new(),
         })
     }
 
-    fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            Err(Error::Closed)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Writes the samples `from..to` of `batch`, which must all belong to one shard.
-    fn write_run(&self, batch: &Batch<'_>, from: usize, to: usize, refused: &mut Refusals) {
-        let mut shard = write(self.shard(batch.id(from)));
-        for index in from..to {
+    /// Writes a run of samples of `batch` that belong to one shard.
+    fn write_run(&self, batch: &Batch<'_>, (shard, run): (usize, Range<usize>), refused: &mut Refusals) {
+        let mut shard = write(&self.shards[shard]);
+        for index in run {
             let (id, at) = (batch.id(index), batch.time(index));
             let Some(value) = batch.values().get(index) else { break };
-            if let Err(reason) = self.put(&mut shard, place_in_shard(id), at, *value) {
+            if let Err(reason) = self.put(&mut shard, SHARDING.place_of(id), at, *value) {
                 refused.push(index, reason);
             }
         }
@@ -156,13 +148,13 @@ impl RingStore {
     }
 
     fn shard(&self, id: SeriesId) -> &RwLock<RingShard> {
-        &self.shards[shard_of(id)]
+        &self.shards[SHARDING.shard_of(id)]
     }
 
     /// Copies the samples of one series, so that no lock is held while they are visited.
     fn copy(&self, id: SeriesId, range: TimeRange, times: &mut Vec<Timestamp>, values: &mut Vec<f64>) {
         let shard = read(self.shard(id));
-        if let Some(Some(slots)) = shard.series.get(place_in_shard(id)) {
+        if let Some(Some(slots)) = shard.series.get(SHARDING.place_of(id)) {
             for (at, value) in slots.samples(self.grid, range) {
                 times.push(at);
                 values.push(value);
@@ -176,14 +168,6 @@ impl RingStore {
             what,
         }
     }
-}
-
-fn shard_of(id: SeriesId) -> usize {
-    id.index() / BLOCK % SHARDS
-}
-
-fn place_in_shard(id: SeriesId) -> usize {
-    id.index() / (BLOCK * SHARDS) * BLOCK + id.index() % BLOCK
 }
 
 impl fmt::Debug for RingStore {
@@ -219,21 +203,16 @@ impl Store for RingStore {
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         write(&self.keys).define(series)
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        self.check_open()?;
+        self.closed.check_open()?;
         read(&self.keys).check_batch(batch)?;
         let before = refused.len();
-        let mut from = 0;
-        while from < batch.len() {
-            let shard = shard_of(batch.id(from));
-            let rest = (from + 1..batch.len()).find(|&index| shard_of(batch.id(index)) != shard);
-            let to = rest.unwrap_or(batch.len());
-            self.write_run(batch, from, to, refused);
-            from = to;
+        for run in SHARDING.runs(batch) {
+            self.write_run(batch, run, refused);
         }
         let rejected = refused.len() - before;
         let accepted = batch.len() - rejected;
@@ -250,7 +229,7 @@ impl Store for RingStore {
     }
 
     fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         if level > Durability::Volatile {
             Err(self.unsupported("flush beyond volatile"))
         } else {
@@ -259,7 +238,7 @@ impl Store for RingStore {
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         read(&self.keys).check_each(query.series.iter().copied())?;
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for &id in query.series {
@@ -282,11 +261,11 @@ impl Store for RingStore {
     }
 
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         read(&self.keys).check_each(series.iter().copied())?;
         for (&id, slot) in series.iter().zip(into) {
             let shard = read(self.shard(id));
-            let slots = shard.series.get(place_in_shard(id)).and_then(Option::as_ref);
+            let slots = shard.series.get(SHARDING.place_of(id)).and_then(Option::as_ref);
             *slot = slots.and_then(|slots| slots.newest(self.grid));
         }
         Ok(())
@@ -318,7 +297,7 @@ impl Store for RingStore {
     }
 
     fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::Release);
+        self.closed.close();
         Ok(())
     }
 }

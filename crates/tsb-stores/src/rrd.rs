@@ -22,7 +22,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, RwLock};
 
 use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
@@ -32,6 +32,7 @@ use crate::disk;
 use crate::error::{Error, Result};
 use crate::keys::KeyTable;
 use crate::locks::{lock, read, write};
+use crate::open_state::OpenState;
 use crate::store::{
     Ack, Capabilities, Consolidated, Exactness, Footprint, OnConflict, Position, Query, Refusals, Resample, Scope,
     Stats, Store, TimeRange, Visitor,
@@ -77,19 +78,11 @@ pub struct RrdStore {
     keys: RwLock<KeyTable>,
     series: RwLock<Vec<Option<Arc<Mutex<Series>>>>>,
     free_buffers: Mutex<Vec<Buffers>>,
-    state: RwLock<State>,
+    state: OpenState,
     files: AtomicU64,
     damage: DamageLog,
     accepted: AtomicU64,
     synced: AtomicU64,
-}
-
-/// The state of the store; calls succeed while it is open.
-#[derive(Debug)]
-enum State {
-    Open,
-    Poisoned(String),
-    Closed,
 }
 
 impl RrdStore {
@@ -120,30 +113,13 @@ impl RrdStore {
             keys: RwLock::new(KeyTable::new(options.max_series)),
             series: RwLock::default(),
             free_buffers: Mutex::default(),
-            state: RwLock::new(State::Open),
+            state: OpenState::default(),
             files: AtomicU64::new(0),
             damage: DamageLog::new(),
             accepted: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             options,
         })
-    }
-
-    /// Keeps the store open during one call; closing waits for the returned guard.
-    fn begin(&self) -> Result<RwLockReadGuard<'_, State>> {
-        let state = read(&self.state);
-        match &*state {
-            State::Open => Ok(state),
-            State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-            State::Closed => Err(Error::Closed),
-        }
-    }
-
-    fn check_not_closed(&self) -> Result<()> {
-        match *read(&self.state) {
-            State::Closed => Err(Error::Closed),
-            _ => Ok(()),
-        }
     }
 
     fn take_buffers(&self) -> Buffers {
@@ -238,7 +214,7 @@ impl RrdStore {
         into: &mut [Option<Timestamp>],
         newest_of: fn(&Series) -> Option<Timestamp>,
     ) -> Result<()> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         read(&self.keys).check_each(series.iter().copied())?;
         let all = read(&self.series);
         for (id, slot) in series.iter().zip(into) {
@@ -361,7 +337,7 @@ impl Store for RrdStore {
     }
 
     fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         let mut buffers = self.take_buffers();
         let mut unopened = Vec::with_capacity(series.len());
         {
@@ -399,7 +375,7 @@ impl Store for RrdStore {
     }
 
     fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         read(&self.keys).check_batch(batch)?;
         let before = refused.len();
         let mut buffers = self.take_buffers();
@@ -423,23 +399,17 @@ impl Store for RrdStore {
     }
 
     fn flush(&self, _scope: Scope<'_>, level: Durability) -> Result<()> {
-        let open = self.begin()?;
+        let open = self.state.begin()?;
         if level < Durability::Synced {
             return Ok(());
         }
         let result = self.sync();
         drop(open);
-        if let Err(error) = &result {
-            let mut state = write(&self.state);
-            if let State::Open = *state {
-                *state = State::Poisoned(error.to_string());
-            }
-        }
-        result
+        result.inspect_err(|error| self.state.poison(error))
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         read(&self.keys).check_each(query.series.iter().copied())?;
         let (archive, shift_ns) = self.archive_for(query.resample)?;
         for &id in query.series {
@@ -482,18 +452,11 @@ impl Store for RrdStore {
     }
 
     fn close(&self) -> Result<()> {
-        if self.check_not_closed().is_err() {
-            return Ok(());
-        }
-        let mut state = write(&self.state);
-        let was = std::mem::replace(&mut *state, State::Closed);
-        let result = match was {
-            State::Open => self.sync(),
-            State::Poisoned(cause) => Err(Error::Poisoned { cause }),
-            State::Closed => Ok(()),
-        };
-        write(&self.series).clear();
-        result
+        self.state.close(|was| {
+            let result = was.and_then(|()| self.sync());
+            write(&self.series).clear();
+            result
+        })
     }
 }
 

@@ -3,8 +3,10 @@
 //! A [`Secret`] prints `***` with `Display` and with `Debug`. Code that needs the text calls
 //! [`Secret::expose`], so a search finds every such place.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::path::Path;
+
+use tsb_core::bytes::percent;
 
 use crate::error::{Error, Result};
 
@@ -112,7 +114,11 @@ impl Credentials {
 
     /// `user:password` in the form of an address. Do not print it.
     pub fn in_address(&self) -> String {
-        format!("{}:{}", encoded(self.user()), encoded(self.password()))
+        format!(
+            "{}:{}",
+            percent::encoded(self.user()),
+            percent::encoded(self.password())
+        )
     }
 }
 
@@ -128,35 +134,9 @@ fn is_open_to_all(_: &Path) -> bool {
     false
 }
 
-/// Decodes each `%40` and the like; a `%` without two digits is kept.
+/// Decodes each `%40` and the like; a text that is not UTF-8 then is kept as it is.
 fn decoded(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
-    while let [first, others @ ..] = rest {
-        let digits = others.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        if let (b'%', Some(byte)) = (first, byte) {
-            bytes.push(byte);
-            rest = &others[2..];
-        } else {
-            bytes.push(*first);
-            rest = others;
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
-fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    String::from_utf8(percent::decoded(text)).unwrap_or_else(|_| text.to_owned())
 }
 
 #[cfg(test)]

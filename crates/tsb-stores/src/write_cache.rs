@@ -150,7 +150,7 @@ impl<S: Store> WriteCache<S> {
     /// # Errors
     /// [`Error::Closed`], [`Error::Poisoned`].
     pub fn start_drain(&self) -> Result<()> {
-        let _open = self.shared.begin()?;
+        let _open = self.shared.state.begin()?;
         self.shared.queue_due(true);
         Ok(())
     }
@@ -224,7 +224,7 @@ impl<S: Store> Store for WriteCache<S> {
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let _open = self.shared.begin()?;
+        let _open = self.shared.state.begin()?;
         self.shared.check_each(query.series)?;
         if self.shared.inner.capabilities().query {
             self.shared.write_series(query.series)?;
@@ -237,7 +237,7 @@ impl<S: Store> Store for WriteCache<S> {
     }
 
     fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        let _open = self.shared.begin()?;
+        let _open = self.shared.state.begin()?;
         self.shared.check_each(series)?;
         for (&id, slot) in series.iter().zip(into) {
             *slot = self.shared.shard(id).newest(id).map(Timestamp);
@@ -275,7 +275,7 @@ impl<S: Store> Store for WriteCache<S> {
     }
 
     fn close(&self) -> Result<()> {
-        if !self.shared.begin_close() {
+        if !self.shared.state.begin_close() {
             return Ok(());
         }
         let drained = self.shared.write_and_report(Scope::All);

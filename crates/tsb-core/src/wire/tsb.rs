@@ -15,15 +15,13 @@ mod encode;
 mod frame;
 mod held_frames;
 mod pack;
+mod sample_frame;
 mod table;
 
 pub use datagram::TsbDatagramDecoder;
 pub use decode::TsbDecoder;
 pub use encode::TsbEncoder;
 pub use pack::TsbPacker;
-
-use crate::batch::{Ids, Times};
-use crate::series::SeriesId;
 
 /// Maximum number of series that one connection can announce.
 pub const MAX_SERIES: usize = 1 << 24;
@@ -49,33 +47,6 @@ fn is_range(ids: &[u32]) -> bool {
 fn known_range(ids: &[u32]) -> Option<u32> {
     let first = ids.first().copied()?;
     (first != UNKNOWN && is_range(ids)).then_some(first)
-}
-
-/// Appends a column with a single reservation and a wide copy, since its length is known.
-#[inline(always)]
-fn push_column<T, const N: usize>(items: &[T], bytes_of: impl Fn(&T) -> [u8; N], out: &mut Vec<u8>) {
-    let start = out.len();
-    out.resize(start + N * items.len(), 0);
-    let (cells, _) = out[start..].as_chunks_mut::<N>();
-    for (bytes, item) in cells.iter_mut().zip(items) {
-        *bytes = bytes_of(item);
-    }
-}
-
-/// Part of a column of ids.
-fn ids_part(ids: Ids<'_>, start: usize, end: usize) -> Ids<'_> {
-    match ids {
-        Ids::Range(first) => Ids::Range(SeriesId(first.0 + start as u32)),
-        Ids::Each(ids) => Ids::Each(&ids[start..end]),
-    }
-}
-
-/// Part of a column of timestamps.
-fn times_part(times: Times<'_>, start: usize, end: usize) -> Times<'_> {
-    match times {
-        Times::One(at) => Times::One(at),
-        Times::Each(times) => Times::Each(&times[start..end]),
-    }
 }
 
 #[cfg(test)]

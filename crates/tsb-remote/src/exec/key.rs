@@ -1,8 +1,7 @@
 //! Keys as lines, the same in both forms.
 
-use std::fmt::Write as _;
-
 use tsb_core::SeriesKey;
+use tsb_core::bytes::percent::{self, UNRESERVED};
 
 /// A key as one line: the name, then `label=value` words, in the order of labels. Every byte but
 /// letters, digits and `-._~` is percent-encoded, and an empty text is a lone `%`: so different
@@ -23,12 +22,5 @@ fn put_word(text: &str, line: &mut String) {
     if text.is_empty() {
         line.push('%');
     }
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            line.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(line, "%{byte:02X}");
-        }
-    }
+    percent::encode(text, UNRESERVED, line);
 }

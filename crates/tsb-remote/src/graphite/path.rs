@@ -4,9 +4,8 @@
 //! for each label. Every byte but letters, digits, `_` and `-` is written as `%` and two hexadecimal
 //! digits, except dots between the parts of a name.
 
-use std::fmt::Write;
-
 use tsb_core::SeriesKey;
+use tsb_core::bytes::percent;
 
 /// Longest part of a path: Whisper makes a file name of it, followed by `.wsp`.
 const PART_MAX: usize = 250;
@@ -60,28 +59,11 @@ pub(super) fn key_of(prefix: &str, path: &str) -> Option<SeriesKey> {
 }
 
 fn escape(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
+    percent::encode(text, b"_-", out);
 }
 
 fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(percent::decoded(text)).ok()
 }
 
 #[cfg(test)]

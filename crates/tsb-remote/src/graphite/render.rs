@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use http::StatusCode;
 use serde::Deserialize;
+use tsb_core::bytes::percent::encoded;
 use tsb_core::time::{Clock, MonotonicClock};
 
-use crate::http::{Answer, HttpServer, Request, encoded};
+use crate::http::{Answer, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 
 const READING: &str = "read slots";

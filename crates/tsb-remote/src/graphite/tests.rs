@@ -67,6 +67,16 @@ fn options(render: Option<u16>) -> GraphiteOptions {
     }
 }
 
+/// A slot for every minute since the epoch, so that any time is within the retention.
+fn since_the_epoch(render: u16) -> GraphiteOptions {
+    let mut options = options(Some(render));
+    options.archives.archives[0] = Some(tsb_stores::SlotArchive {
+        slot_s: 60,
+        slots: 60_000_000,
+    });
+    options
+}
+
 fn opened(ports: &[u16], options: &GraphiteOptions) -> Bridge<GraphiteClient> {
     let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     let address = Address::parse("graphite", "prefix", &format!("//{}/runs", hosts.join(","))).unwrap();
@@ -177,12 +187,7 @@ fn an_answer_that_is_none_is_silence_and_a_later_one_is_read() {
         r#"[{"target":"runs.s1","datapoints":[[1.5,1699999980]]}]"#,
     ];
     let (port, _told) = carbon();
-    let mut options = options(Some(render(&BODIES)));
-    options.archives.archives[0] = Some(tsb_stores::SlotArchive {
-        slot_s: 60,
-        slots: 60_000_000,
-    });
-    let store = opened(&[port], &options);
+    let store = opened(&[port], &since_the_epoch(render(&BODIES)));
     let error = store.samples(SeriesId(1), TimeRange::ALL).unwrap_err();
     assert!(matches!(error, Error::Unanswered { .. }), "{error:?}");
     let rows = store.samples(SeriesId(1), TimeRange::ALL).unwrap();
@@ -200,12 +205,7 @@ fn a_file_that_cannot_be_read_is_damage_and_the_others_are_read() {
         r#"[{"target":"runs.s1","datapoints":[[1.5,1699999980]]}]"#,
     ];
     let (port, _told) = carbon();
-    let mut options = options(Some(render(&BODIES)));
-    options.archives.archives[0] = Some(tsb_stores::SlotArchive {
-        slot_s: 60,
-        slots: 60_000_000,
-    });
-    let store = opened(&[port], &options);
+    let store = opened(&[port], &since_the_epoch(render(&BODIES)));
     let query = tsb_stores::Query {
         series: &[SeriesId(1), SeriesId(2)],
         range: TimeRange::ALL,

@@ -1,10 +1,11 @@
-//! A request, and the encoding of texts in its path.
+//! A request.
 
 use std::fmt::Write;
 
 use bytes::Bytes;
 use http::Method;
 use http::header::CONTENT_TYPE;
+use tsb_core::bytes::percent;
 
 /// A request, which can be sent several times.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ impl Request {
         for (name, value) in fields {
             let separator = if body.is_empty() { "" } else { "&" };
             // Writing to a string cannot fail.
-            let _ = write!(body, "{separator}{name}={}", encoded(value));
+            let _ = write!(body, "{separator}{name}={}", percent::encoded(value));
         }
         Self::post(path, body).with_header(CONTENT_TYPE.as_str(), "application/x-www-form-urlencoded")
     }
@@ -62,18 +63,4 @@ impl Request {
         self.headers.push((name, value));
         self
     }
-}
-
-/// Encodes a text for a path, a query or a form: all but letters, digits, `-`, `_`, `.` and `~`.
-pub fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 4);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
 }

@@ -1,13 +1,14 @@
 //! Statements and lines over HTTP, for one database.
 
 use serde::de::DeserializeOwned;
+use tsb_core::bytes::percent::encoded;
 
 use super::DEFAULT_PORT;
 use super::names::identifier;
 use super::options::InfluxOptions;
 use super::reply::{Fate, Reply, StatementResult, fate};
 use crate::Address;
-use crate::http::{Authorization, BodyChunks, HttpServer, Request, encoded};
+use crate::http::{Authorization, BodyChunks, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::Reason;
 

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 use http::StatusCode;
 use serde::Deserialize;
+use tsb_core::bytes::percent::encoded;
 use tsb_core::wire::remote_write::series_key;
 use tsb_core::{SeriesKey, Timestamp};
 
 use super::message::{Matcher, TimeSeries};
 use super::{DEFAULT_PORT, PLACE_LABEL, PrometheusOptions};
 use crate::Address;
-use crate::http::{Answer, Authorization, HttpServer, Request, encoded};
+use crate::http::{Answer, Authorization, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::Reason;
 

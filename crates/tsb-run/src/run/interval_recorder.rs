@@ -56,6 +56,12 @@ impl IntervalRecorder {
 
     /// The counters and resources since the last cut.
     pub fn cut(&mut self, now: u64, counted: SampleCounters) -> Interval {
+        self.cut_and_find(now, counted, Vec::new)
+    }
+
+    /// The counters and resources since the last cut. If a watched process has ended, those that
+    /// `find` returns are watched from now on, too.
+    pub fn cut_and_find(&mut self, now: u64, counted: SampleCounters, find: impl FnOnce() -> Vec<u32>) -> Interval {
         // What was handed to a client and could not be sent is no longer counted as sent.
         let counted = SampleCounters {
             sent: counted.sent.max(self.before.sent),
@@ -66,18 +72,8 @@ impl IntervalRecorder {
         interval.end_ns = now.saturating_sub(self.start_ns);
         interval.sent = counted.sent - before.sent;
         interval.accepted = counted.accepted - before.accepted;
-        self.used.fill(&mut interval);
+        self.used.fill(&mut interval, find);
         interval
-    }
-
-    /// Whether a watched process has ended.
-    pub fn has_lost_a_process(&self) -> bool {
-        self.used.has_lost_one()
-    }
-
-    /// Watches further processes.
-    pub fn watch(&mut self, pids: &[u32]) {
-        self.used.watch(pids);
     }
 
     /// Adds the interval that was cut, and begins the next.

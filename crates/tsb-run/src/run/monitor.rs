@@ -314,13 +314,9 @@ impl Monitor {
             sent: totals.samples,
             accepted: taken,
         };
-        if notes.intervals.has_lost_a_process() {
-            // A server that was started again has other processes.
-            notes
-                .intervals
-                .watch(&servers::with_servers(&inputs.context.plan, &inputs.processes));
-        }
-        let mut interval = notes.intervals.cut(now, counted);
+        // A server that was started again has other processes.
+        let find = || servers::with_servers(&inputs.context.plan, &inputs.processes);
+        let mut interval = notes.intervals.cut_and_find(now, counted, find);
         interval.asked = self.asked(notes, now);
         interval.staleness_max_ms = notes.stalest_ns.take().map(|ns| ns as f64 / 1e6);
         let timed = inputs.watch.cut(now);

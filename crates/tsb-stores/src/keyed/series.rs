@@ -14,7 +14,6 @@ mod names;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use tsb_core::time::Clock;
@@ -24,6 +23,7 @@ use super::contract::{KeyedCapabilities, KeyedStore, KeyedVisitor, MAX_VALUE_BYT
 use super::key::Key;
 use crate::error::{Error, Result};
 use crate::locks::{lock, read, write};
+use crate::open_state::ClosedFlag;
 use crate::store::{Exactness, OnConflict, Query, Reason, Refusals, Store, TimeRange};
 use names::{DELETED, Names};
 
@@ -61,7 +61,7 @@ pub struct KeyedSeries<S> {
     names: RwLock<Names>,
     /// Held while what is there is counted and deleted.
     deleting: Mutex<()>,
-    is_closed: AtomicBool,
+    closed: ClosedFlag,
 }
 
 /// Samples to be written, one per put that was not refused before.
@@ -111,16 +111,8 @@ impl<S: Store> KeyedSeries<S> {
             clock,
             names: RwLock::new(Names::new(options.max_keys, options.max_values)),
             deleting: Mutex::default(),
-            is_closed: AtomicBool::new(false),
+            closed: ClosedFlag::new(),
         })
-    }
-
-    fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            Err(Error::Closed)
-        } else {
-            Ok(())
-        }
     }
 
     /// Nanoseconds since the epoch.
@@ -243,7 +235,7 @@ impl<S: Store> KeyedStore for KeyedSeries<S> {
     }
 
     fn put(&self, puts: &[Put], refused: &mut Refusals) -> Result<PutAck> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let before = refused.len();
         let (mut samples, mut new) = (Samples::default(), Vec::new());
         let at = self.sample_time();
@@ -273,7 +265,7 @@ impl<S: Store> KeyedStore for KeyedSeries<S> {
     }
 
     fn delete(&self, keys: &[Key]) -> Result<usize> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let mut ids: Vec<SeriesId> = {
             let names = read(&self.names);
             keys.iter().filter_map(|key| names.known(key)).collect()
@@ -284,14 +276,14 @@ impl<S: Store> KeyedStore for KeyedSeries<S> {
     }
 
     fn delete_below(&self, prefix: Option<&Key>) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let all = read(&self.names).below(prefix, None, usize::MAX);
         let ids: Vec<SeriesId> = all.into_iter().map(|(_, id)| id).collect();
         self.delete_series(&ids).map(drop)
     }
 
     fn get(&self, key: &Key) -> Result<Option<String>> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let Some(id) = read(&self.names).known(key) else {
             return Ok(None);
         };
@@ -299,7 +291,7 @@ impl<S: Store> KeyedStore for KeyedSeries<S> {
     }
 
     fn list(&self, prefix: Option<&Key>, visit: &mut KeyedVisitor<'_>) -> Result<()> {
-        self.check_open()?;
+        self.closed.check_open()?;
         let mut after: Option<Key> = None;
         loop {
             let page = read(&self.names).below(prefix, after.as_ref(), PAGE);
@@ -318,7 +310,7 @@ impl<S: Store> KeyedStore for KeyedSeries<S> {
     }
 
     fn close(&self) -> Result<()> {
-        self.is_closed.store(true, Ordering::Release);
+        self.closed.close();
         self.store.close()
     }
 }

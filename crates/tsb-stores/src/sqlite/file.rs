@@ -94,16 +94,21 @@ impl Database {
         Ok((database, writer))
     }
 
-    /// Opens a file of this store for reading, while another process may write it.
-    pub(super) fn open_to_read(path: &Path) -> Result<(Self, Connection)> {
-        let database = Self {
+    /// A file that is only read, so its lock is not taken.
+    fn unlocked(path: &Path) -> Self {
+        Self {
             path: path.to_owned(),
             vfs: None,
             is_new: false,
             found: FoundLog::default(),
             lock: Mutex::new(None),
             activity: Activity::new(),
-        };
+        }
+    }
+
+    /// Opens a file of this store for reading, while another process may write it.
+    pub(super) fn open_to_read(path: &Path) -> Result<(Self, Connection)> {
+        let database = Self::unlocked(path);
         let reader = database.reader()?;
         let query = reader.query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0));
         if database.done("read", query)? != APPLICATION_ID {
@@ -291,14 +296,7 @@ impl Database {
 /// # Errors
 /// [`Error::Corrupt`] with the first damage found.
 pub(super) fn check(path: &Path) -> Result<()> {
-    let database = Database {
-        path: path.to_owned(),
-        vfs: None,
-        is_new: false,
-        found: FoundLog::default(),
-        lock: Mutex::new(None),
-        activity: Activity::new(),
-    };
+    let database = Database::unlocked(path);
     let reader = database.reader()?;
     let found: rusqlite::Result<String> = reader.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
     match database.done("check", found)?.as_str() {

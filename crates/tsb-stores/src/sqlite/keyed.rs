@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::{Connection, params};
 use tsb_core::Durability;
@@ -14,9 +14,10 @@ use tsb_core::time::Clock;
 
 use super::file::{Database, Schema};
 use super::{SqliteOptions, Synchronous};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, chain};
 use crate::keyed::{Key, KeyedCapabilities, KeyedStore, KeyedVisitor, MAX_VALUE_BYTES, Put, PutAck};
 use crate::locks::lock;
+use crate::open_state::PoisonFlag;
 use crate::store::{Reason, Refusals};
 
 const SCHEMA: Schema = Schema {
@@ -61,7 +62,7 @@ pub struct KeyedFile {
     // `None` once it is closed. A thread that locks both takes the writer first.
     writer: Mutex<Option<Writer>>,
     reader: Mutex<Option<Connection>>,
-    failure: OnceLock<String>,
+    open: PoisonFlag,
 }
 
 #[derive(Debug)]
@@ -113,7 +114,7 @@ impl KeyedFile {
             reader: Mutex::new(Some(database.reader()?)),
             database,
             writer: Mutex::new(Some(Writer { connection, keys })),
-            failure: OnceLock::new(),
+            open: PoisonFlag::default(),
         })
     }
 
@@ -128,9 +129,7 @@ impl KeyedFile {
     fn change<T>(&self, change: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         let mut writer = lock(&self.writer);
         let writer = writer.as_mut().ok_or(Error::Closed)?;
-        if let Some(cause) = self.failure.get() {
-            return Err(Error::Poisoned { cause: cause.clone() });
-        }
+        self.open.check_open()?;
         let run = |writer: &Writer, sql: &str| self.database.done("write", writer.connection.execute_batch(sql));
         let changed = run(writer, "BEGIN IMMEDIATE").and_then(|()| {
             let changed = change(writer)?;
@@ -138,7 +137,7 @@ impl KeyedFile {
             Ok(changed)
         });
         changed.inspect_err(|error| {
-            self.failure.get_or_init(|| crate::error::chain(error));
+            self.open.poison(|| chain(error));
             // What cannot be rolled back was never committed, and the store takes nothing more.
             let _ = writer.connection.execute_batch("ROLLBACK");
         })

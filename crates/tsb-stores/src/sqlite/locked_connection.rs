@@ -1,8 +1,8 @@
 //! The common part of the layouts `rows` and `mohawk`: one locked connection, counts, and the
 //! commit policy.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use rusqlite::Connection;
 use tsb_core::{Batch, Durability, Timestamp};
@@ -13,8 +13,9 @@ use super::wal::{Wal, Witness};
 use super::{Commit, SqliteOptions, Synchronous};
 use crate::activity::ActivityKind;
 use crate::damage::Damage;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, chain};
 use crate::locks::lock;
+use crate::open_state::PoisonFlag;
 use crate::store::{Footprint, Position, Stats};
 
 /// The state of such a store. `S` is the layout's own state.
@@ -27,8 +28,7 @@ pub(super) struct LockedConnection<S> {
     committed: AtomicU64,
     synced: AtomicU64,
     held_before: u64,
-    failure: OnceLock<String>,
-    closed: AtomicBool,
+    open: PoisonFlag,
     /// The damage of the write-ahead log that was found when the file was opened.
     damage: Vec<Damage>,
     // Must be dropped last: the lock may be released only after the connection is closed.
@@ -81,30 +81,19 @@ impl<S> LockedConnection<S> {
             committed: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             held_before: held,
-            failure: OnceLock::new(),
-            closed: AtomicBool::new(false),
+            open: PoisonFlag::default(),
             damage,
             database,
         })
     }
 
-    fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(Error::Closed);
-        }
-        match self.failure.get() {
-            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-            None => Ok(()),
-        }
-    }
-
     /// Locks the state. Fails if the store is closed or poisoned.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, ConnectionState<S>>> {
-        self.check_open()?;
+        self.open.check_open()?;
         let inner = self.inner.lock().map_err(|_| Error::Poisoned {
             cause: "a call of the store panicked".to_owned(),
         })?;
-        self.check_open()?;
+        self.open.check_open()?;
         Ok(inner)
     }
 
@@ -227,21 +216,18 @@ impl<S> LockedConnection<S> {
 
     /// Poisons the store on an error, since its state is then uncertain.
     pub(super) fn sound<T>(&self, result: Result<T>) -> Result<T> {
-        result.inspect_err(|error| {
-            let cause = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
-            self.failure.get_or_init(|| format!("{error}{cause}"));
-        })
+        result.inspect_err(|error| self.open.poison(|| chain(error)))
     }
 
     pub(super) fn close(&self) -> Result<()> {
         let mut inner = lock(&self.inner);
-        if self.closed.swap(true, Ordering::AcqRel) {
+        let Some(was) = self.open.begin_close() else {
             return Ok(());
-        }
-        let flushed = match self.failure.get() {
-            None => self.commit(&mut inner).and_then(|()| self.sync(&mut inner)),
-            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
         };
+        let flushed = was.and_then(|()| {
+            self.commit(&mut inner)?;
+            self.sync(&mut inner)
+        });
         let closed = inner
             .connection
             .take()

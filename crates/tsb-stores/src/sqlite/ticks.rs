@@ -20,7 +20,7 @@ mod writer;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
@@ -33,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::locks::lock;
 use crate::memory::{MemoryOptions, MemoryStore};
 use crate::numbers::Keys;
+use crate::open_state::PoisonFlag;
 use crate::store::{Ack, Capabilities, Exactness, OnConflict, Position, Query, Refusals, Scope, Stats, Store, Visitor};
 use read::Readers;
 use view::View;
@@ -88,8 +89,7 @@ struct TickShared {
     held_before: AtomicU64,
     committed: AtomicU64,
     synced: AtomicU64,
-    failure: OnceLock<String>,
-    closed: AtomicBool,
+    open: PoisonFlag,
     /// The damage of the write-ahead log that was found when the file was opened.
     damage: Vec<Damage>,
     // Must be dropped last: the lock may be released only after all connections are closed.
@@ -108,21 +108,11 @@ fn panicked<T>(_: PoisonError<T>) -> Error {
 }
 
 impl TickShared {
-    fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(Error::Closed);
-        }
-        match self.failure.get() {
-            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-            None => Ok(()),
-        }
-    }
-
     /// Locks the writer. Fails if the store is closed or poisoned.
     fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
-        self.check_open()?;
+        self.open.check_open()?;
         let writer = self.writer.lock().map_err(panicked)?;
-        self.check_open()?;
+        self.open.check_open()?;
         Ok(writer)
     }
 

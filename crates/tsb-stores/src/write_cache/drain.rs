@@ -12,7 +12,7 @@ use tsb_core::time::Clock;
 use super::background::BackgroundTasks;
 use super::checkpoint::{CheckpointSource, Unsynced, WrittenUpTo};
 use super::journal::Journal;
-use super::shard::{SHARDS, series_at, shard_of};
+use super::shard::{SHARDING, SHARDS};
 use super::shared::SharedCache;
 use super::write_batch::{SeriesOutcome, SeriesPart, WriteBatch};
 use crate::activity::ActivityKind;
@@ -87,7 +87,7 @@ impl<S: Store> SharedCache<S> {
         let mut result = Ok(());
         for shard in 0..SHARDS {
             let places = lock(&self.shards[shard]).places();
-            let mut ids = (0..places).map(|place| series_at(shard, place)).peekable();
+            let mut ids = (0..places).map(|place| SHARDING.series_at(shard, place)).peekable();
             result = result.and(self.write_each(shard, &mut ids, &mut batch));
         }
         result
@@ -103,13 +103,13 @@ impl<S: Store> SharedCache<S> {
             .copied()
             .filter(|&id| self.shard(id).has_pending(id))
             .collect();
-        held.sort_unstable_by_key(|&id| (shard_of(id), id));
+        held.sort_unstable_by_key(|&id| (SHARDING.shard_of(id), id));
         let mut batch = WriteBatch::default();
         let mut result = Ok(());
-        for of_shard in held.chunk_by(|&a, &b| shard_of(a) == shard_of(b)) {
+        for of_shard in held.chunk_by(|&a, &b| SHARDING.shard_of(a) == SHARDING.shard_of(b)) {
             let Some(&first) = of_shard.first() else { continue };
             let mut ids = of_shard.iter().copied().peekable();
-            result = result.and(self.write_each(shard_of(first), &mut ids, &mut batch));
+            result = result.and(self.write_each(SHARDING.shard_of(first), &mut ids, &mut batch));
         }
         result
     }
@@ -280,6 +280,6 @@ impl<S: Store> BackgroundTasks for SharedCache<S> {
 
     fn poison_by(&self, error: &Error) {
         self.note_failure(chain(error));
-        self.poison(error);
+        self.state.poison(error);
     }
 }

@@ -11,6 +11,7 @@ use tsb_core::{SeriesId, Timestamp};
 use super::account::Account;
 use super::chunk::{Arena, Chain, ChunkBudget, Sample};
 use super::write_batch::{SeriesOutcome, SeriesPart, WriteBatch};
+use crate::sharding::Sharding;
 use crate::store::Reason;
 
 /// The due time of a queue that has not had a sample yet.
@@ -151,26 +152,10 @@ pub(super) struct QueueShard {
     version: u64,
 }
 
-/// Number of neighbouring series that are in the same shard.
-pub(super) const BLOCK: usize = 64;
 /// Number of shards, each with its own lock.
 pub(super) const SHARDS: usize = 16;
-
-/// The shard of a series.
-#[inline]
-pub(super) fn shard_of(id: SeriesId) -> usize {
-    id.index() / BLOCK % SHARDS
-}
-
-#[inline]
-fn place_of(id: SeriesId) -> usize {
-    id.index() / BLOCK / SHARDS * BLOCK + id.index() % BLOCK
-}
-
-/// The series at a place of a shard.
-pub(super) fn series_at(shard: usize, place: usize) -> SeriesId {
-    SeriesId(((place / BLOCK * SHARDS + shard) * BLOCK + place % BLOCK) as u32)
-}
+/// Blocks of 64 series go to the shards in turn.
+pub(super) const SHARDING: Sharding = Sharding::new(64, SHARDS);
 
 impl QueueShard {
     pub(super) fn new(index: usize, rules: QueueRules, budget: Arc<ChunkBudget>) -> Self {
@@ -190,12 +175,12 @@ impl QueueShard {
     }
 
     fn id_of(&self, place: usize) -> SeriesId {
-        series_at(self.index, place)
+        SHARDING.series_at(self.index, place)
     }
 
     /// Adds a queue for a series; `newest` is the newest timestamp that the store already has.
     pub(super) fn add(&mut self, id: SeriesId, newest: Option<i64>) {
-        let place = place_of(id);
+        let place = SHARDING.place_of(id);
         if self.queues.len() <= place {
             self.queues.resize_with(place + 1, || Queue::EMPTY);
             self.known_from.resize(place + 1, i64::MIN);
@@ -214,7 +199,7 @@ impl QueueShard {
     /// Queues a sample of a series that was added before.
     #[inline]
     pub(super) fn admit(&mut self, id: SeriesId, at: i64, value: f64, context: WriteContext) -> Result<(), Reason> {
-        let place = place_of(id);
+        let place = SHARDING.place_of(id);
         if !self.damaged.is_empty() && !self.is_usable(place, context.now_ns) {
             return Err(Reason::Damaged);
         }
@@ -271,14 +256,14 @@ impl QueueShard {
 
     /// The newest admitted timestamp.
     pub(super) fn newest(&self, id: SeriesId) -> Option<i64> {
-        let queue = self.queues.get(place_of(id))?;
+        let queue = self.queues.get(SHARDING.place_of(id))?;
         queue.has_newest.then_some(queue.newest)
     }
 
     /// What is known about a series with queued samples; `None` if it has none.
     pub(super) fn queued_series(&self, id: SeriesId) -> Option<QueuedSeries> {
         let newest = self.has_pending(id).then(|| self.newest(id)).flatten()?;
-        let known_from = self.known_from.get(place_of(id)).copied()?;
+        let known_from = self.known_from.get(SHARDING.place_of(id)).copied()?;
         Some(QueuedSeries { newest, known_from })
     }
 
@@ -286,7 +271,10 @@ impl QueueShard {
     /// segment: the call records the answer.
     #[inline]
     pub(super) fn needs_name(&mut self, id: SeriesId, segment: u32) -> bool {
-        let named = self.queues.get_mut(place_of(id)).map(|queue| &mut queue.named_in);
+        let named = self
+            .queues
+            .get_mut(SHARDING.place_of(id))
+            .map(|queue| &mut queue.named_in);
         named.is_some_and(|named| std::mem::replace(named, segment) != segment)
     }
 
@@ -344,7 +332,7 @@ impl QueueShard {
 
     /// Queues samples from the journal of an earlier run, oldest first.
     pub(super) fn replay(&mut self, id: SeriesId, samples: &[(u64, Sample)]) {
-        let queue = &mut self.queues[place_of(id)];
+        let queue = &mut self.queues[SHARDING.place_of(id)];
         // A sample that the store has already may have reached it before its last change was
         // journaled. If the store does not accept a repeated timestamp, also compare at the
         // store's resolution: the timestamp in the file may be slightly earlier than the
@@ -363,7 +351,7 @@ impl QueueShard {
         queue.last_record = last.0;
         queue.newest = last.1.0;
         queue.has_newest = true;
-        self.known_from[place_of(id)] = last.1.0;
+        self.known_from[SHARDING.place_of(id)] = last.1.0;
         // Due at once: these samples have waited longest.
         queue.due_ns = 0;
         queue.count += news.len() as u32;
@@ -380,13 +368,13 @@ impl QueueShard {
 
     /// Whether a series has samples that are queued or being written.
     pub(super) fn has_pending(&self, id: SeriesId) -> bool {
-        let queue = self.queues.get(place_of(id));
+        let queue = self.queues.get(SHARDING.place_of(id));
         queue.is_some_and(|queue| queue.count > 0 || queue.is_being_written)
     }
 
     /// Whether a series is being written.
     pub(super) fn is_being_written(&self, id: SeriesId) -> bool {
-        let queue = self.queues.get(place_of(id));
+        let queue = self.queues.get(SHARDING.place_of(id));
         queue.is_some_and(|queue| queue.is_being_written)
     }
 
@@ -409,7 +397,7 @@ impl QueueShard {
     /// Moves the queued samples of a series into `batch`. The series counts as being written until
     /// [`QueueShard::done`].
     pub(super) fn take(&mut self, id: SeriesId, batch: &mut WriteBatch, now_ns: u64) {
-        let Some(queue) = self.queues.get_mut(place_of(id)) else {
+        let Some(queue) = self.queues.get_mut(SHARDING.place_of(id)) else {
             return;
         };
         if queue.count == 0 || queue.is_being_written {
@@ -435,7 +423,7 @@ impl QueueShard {
     /// Ends the write of a series with `outcome`; samples to retry go back to the front of the
     /// queue.
     pub(super) fn done(&mut self, part: &SeriesPart, outcome: &SeriesOutcome, now_ns: u64) {
-        let Some(queue) = self.queues.get_mut(place_of(part.id)) else {
+        let Some(queue) = self.queues.get_mut(SHARDING.place_of(part.id)) else {
             return;
         };
         queue.is_being_written = false;
@@ -444,9 +432,9 @@ impl QueueShard {
         self.repeats -= u64::from(part.repeats);
         if outcome.is_damaged {
             let again_ns = now_ns.saturating_add(DAMAGED_NS);
-            self.damaged.insert(place_of(part.id) as u32, again_ns);
+            self.damaged.insert(SHARDING.place_of(part.id) as u32, again_ns);
         } else if outcome.written > 0 {
-            self.damaged.remove(&(place_of(part.id) as u32));
+            self.damaged.remove(&(SHARDING.place_of(part.id) as u32));
         }
         queue.is_outcome_unknown = outcome.is_outcome_unknown;
         queue.needs_retry = !outcome.to_retry.is_empty();
@@ -461,7 +449,7 @@ impl QueueShard {
         }
         if outcome.failed + outcome.expired > 0 {
             // The store lacks admitted samples, so the stretch without gaps starts anew.
-            self.known_from[place_of(part.id)] = queue.newest;
+            self.known_from[SHARDING.place_of(part.id)] = queue.newest;
         }
         let account = &mut self.account;
         account.written += outcome.written;
@@ -473,12 +461,12 @@ impl QueueShard {
     /// Drops the queued samples of a series. Returns their number and the journal record of the
     /// last one.
     pub(super) fn forget(&mut self, id: SeriesId) -> (u64, u64) {
-        let Some(queue) = self.queues.get_mut(place_of(id)) else {
+        let Some(queue) = self.queues.get_mut(SHARDING.place_of(id)) else {
             return (0, 0);
         };
         let count = u64::from(std::mem::take(&mut queue.count));
         if count > 0 {
-            self.known_from[place_of(id)] = queue.newest;
+            self.known_from[SHARDING.place_of(id)] = queue.newest;
         }
         self.repeats -= u64::from(std::mem::take(&mut queue.repeats));
         self.arena.drain(&mut queue.chain, |_| ());

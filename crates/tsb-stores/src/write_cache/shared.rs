@@ -6,25 +6,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use tsb_core::time::{Clock, SECOND_NS};
-use tsb_core::{Batch, Durability, Ids, SeriesId, SeriesKey, Timestamp};
+use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::account::Account;
 use super::checkpoint::{Unsynced, checkpoint_journal};
 use super::chunk::ChunkBudget;
 use super::journal::{Journal, OpenedJournal, ReplayedSamples};
 use super::options::WriteCacheOptions;
-use super::shard::{BLOCK, QueueRules, QueueShard, QueuedSeries, SHARDS, WriteContext, shard_of};
+use super::shard::{QueueRules, QueueShard, QueuedSeries, SHARDING, SHARDS, WriteContext};
 use crate::activity::Activity;
 use crate::damage::Damage;
-use crate::error::{Error, Result, chain};
+use crate::error::{Error, Result};
 use crate::keys::KeyTable;
 use crate::locks::{CountedCondvar, lock, read, write};
+use crate::open_state::OpenState;
 use crate::store::{Ack, Derivation, Exactness, OnConflict, Position, Reason, Refusals, Scope, Stats, Store};
 
 /// The whole cache except its threads.
 #[derive(Debug)]
 pub(super) struct SharedCache<S> {
     pub(super) inner: S,
+    pub(super) state: OpenState,
     /// Counts the passes of the writeback threads.
     pub(super) activity: Activity,
     pub(super) clock: Arc<dyn Clock>,
@@ -55,7 +57,6 @@ pub(super) struct SharedCache<S> {
     representable: RepresentableValues,
     budget: Arc<ChunkBudget>,
     keys: RwLock<KeyTable>,
-    state: RwLock<CacheState>,
     last_failure: Mutex<Option<String>>,
     accepted: AtomicU64,
     // The levels reached by flushes; a journal keeps its own.
@@ -87,14 +88,6 @@ impl RepresentableValues {
             Self::OfRrd(derivation) => crate::rrd::is_representable(at, value, derivation),
         }
     }
-}
-
-/// The state of the cache; calls succeed while it is open.
-#[derive(Debug)]
-pub(super) enum CacheState {
-    Open,
-    Poisoned(String),
-    Closed,
 }
 
 impl<S: Store> SharedCache<S> {
@@ -138,6 +131,7 @@ impl<S: Store> SharedCache<S> {
                 _ => RepresentableValues::Finite,
             },
             inner,
+            state: OpenState::default(),
             activity: Activity::new(),
             clock,
             journal,
@@ -156,7 +150,6 @@ impl<S: Store> SharedCache<S> {
             budget,
             // The inner store enforces the limit of series.
             keys: RwLock::new(KeyTable::new(u32::MAX as usize)),
-            state: RwLock::new(CacheState::Open),
             last_failure: Mutex::default(),
             accepted: AtomicU64::new(0),
             flushed_buffered: AtomicU64::new(0),
@@ -164,18 +157,8 @@ impl<S: Store> SharedCache<S> {
         }
     }
 
-    /// Keeps the cache open during one call; closing waits for the returned guard.
-    pub(super) fn begin(&self) -> Result<RwLockReadGuard<'_, CacheState>> {
-        let state = read(&self.state);
-        match &*state {
-            CacheState::Open => Ok(state),
-            CacheState::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-            CacheState::Closed => Err(Error::Closed),
-        }
-    }
-
     pub(super) fn shard(&self, id: SeriesId) -> MutexGuard<'_, QueueShard> {
-        lock(&self.shards[shard_of(id)])
+        lock(&self.shards[SHARDING.shard_of(id)])
     }
 
     pub(super) fn keys(&self) -> RwLockReadGuard<'_, KeyTable> {
@@ -187,7 +170,7 @@ impl<S: Store> SharedCache<S> {
     }
 
     pub(super) fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         self.inner.define(series)?;
         let ids: Vec<SeriesId> = series.iter().map(|(id, _)| *id).collect();
         let mut newest = vec![None; ids.len()];
@@ -210,7 +193,7 @@ impl<S: Store> SharedCache<S> {
     }
 
     pub(super) fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
-        let open = self.begin()?;
+        let open = self.state.begin()?;
         let keys = self.keys();
         keys.check_batch(batch)?;
         let before = refused.len();
@@ -225,7 +208,7 @@ impl<S: Store> SharedCache<S> {
         };
         drop(keys);
         drop(open);
-        let position = position.inspect_err(|error| self.poison(error))?;
+        let position = position.inspect_err(|error| self.state.poison(error))?;
         let rejected = refused.len() - before;
         if rejected > 0
             && refused.as_slice()[before..]
@@ -282,13 +265,10 @@ impl<S: Store> SharedCache<S> {
         refused: &mut Refusals,
         mut each: impl FnMut(&mut QueueShard, SeriesId, (i64, f64)),
     ) {
-        let mut start = 0;
         let mut has_due = false;
-        while start < batch.len() {
-            let shard_index = shard_of(batch.id(start));
-            let end = end_of_run(batch, start, shard_index);
-            let mut shard = lock(&self.shards[shard_index]);
-            for index in start..end {
+        for (shard, run) in SHARDING.runs(batch) {
+            let mut shard = lock(&self.shards[shard]);
+            for index in run {
                 let (id, at, value) = (batch.id(index), batch.time(index), batch.values()[index]);
                 let admitted = if self.representable.contains(at, value) {
                     shard.admit(id, at.0, value, context)
@@ -301,7 +281,6 @@ impl<S: Store> SharedCache<S> {
                 }
             }
             has_due |= shard.due() > 0;
-            start = end;
         }
         if has_due {
             self.wake();
@@ -344,7 +323,7 @@ impl<S: Store> SharedCache<S> {
     }
 
     pub(super) fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
-        let open = self.begin()?;
+        let open = self.state.begin()?;
         if level > self.inner.capabilities().reaches.max(self.acknowledges) {
             return Err(Error::Unsupported {
                 store: self.inner.to_string(),
@@ -358,10 +337,7 @@ impl<S: Store> SharedCache<S> {
         self.write_and_report(scope)?;
         let result = self.inner.flush(scope, level);
         drop(open);
-        if let Err(error) = &result {
-            self.poison(error);
-        }
-        result?;
+        result.inspect_err(|error| self.state.poison(error))?;
         if matches!(scope, Scope::All) {
             self.reach(level.max(self.inner.capabilities().acknowledges), covered);
         }
@@ -379,7 +355,7 @@ impl<S: Store> SharedCache<S> {
     }
 
     pub(super) fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        let _open = self.begin()?;
+        let _open = self.state.begin()?;
         self.check_each(series)?;
         let queued: Vec<Option<QueuedSeries>> = series.iter().map(|&id| self.shard(id).queued_series(id)).collect();
         self.inner.newest(series, into)?;
@@ -433,12 +409,12 @@ impl<S: Store> SharedCache<S> {
     }
 
     pub(super) fn forget(&self, id: SeriesId) -> Result<u64> {
-        let open = self.begin()?;
+        let open = self.state.begin()?;
         self.check_each(&[id])?;
         let (count, record) = {
             let mut shard = self.shard(id);
             while shard.is_being_written(id) {
-                shard = self.written[shard_of(id)].wait(shard);
+                shard = self.written[SHARDING.shard_of(id)].wait(shard);
             }
             shard.forget(id)
         };
@@ -451,7 +427,7 @@ impl<S: Store> SharedCache<S> {
                 .map_or(Ok(()), |key| journal.mark_forgotten(id, record, key));
             drop(keys);
             drop(open);
-            marked.inspect_err(|error| self.poison(error))?;
+            marked.inspect_err(|error| self.state.poison(error))?;
         }
         Ok(count)
     }
@@ -519,21 +495,6 @@ impl<S: Store> SharedCache<S> {
         self.has_failed_writes.store(true, Ordering::Release);
     }
 
-    /// Puts the cache into the poisoned state: from now on only closing works.
-    pub(super) fn poison(&self, error: &Error) {
-        let mut state = write(&self.state);
-        if let CacheState::Open = *state {
-            *state = CacheState::Poisoned(chain(error));
-        }
-    }
-
-    /// Marks the cache as closed. Returns whether the inner store still has to be closed: the
-    /// cache was open or poisoned before.
-    pub(super) fn begin_close(&self) -> bool {
-        let mut state = write(&self.state);
-        !matches!(std::mem::replace(&mut *state, CacheState::Closed), CacheState::Closed)
-    }
-
     /// Syncs the store and removes the journal's records, which are no longer needed.
     pub(super) fn finish(&self) -> Result<()> {
         let covered = self.accepted.load(Ordering::Acquire);
@@ -558,19 +519,5 @@ impl<S: Store> SharedCache<S> {
         lock(&self.work).is_stopping = true;
         self.work_available.notify_all();
         self.stopping.notify_all();
-    }
-}
-
-/// The index after the run of samples, from `start` on, that belong to one shard.
-fn end_of_run(batch: &Batch<'_>, start: usize, shard: usize) -> usize {
-    match batch.ids() {
-        Ids::Range(first) => {
-            let in_block = (first.index() + start) % BLOCK;
-            batch.len().min(start + BLOCK - in_block)
-        }
-        Ids::Each(ids) => {
-            let run = ids[start..].iter().take_while(|&&id| shard_of(id) == shard);
-            start + run.count()
-        }
     }
 }

@@ -7,8 +7,8 @@ use httparse::Status;
 use super::chunks::{BodyPart, Chunks};
 use super::head::Framing;
 use super::packing::Packing;
-use super::query::encoded;
 use super::{MAX_HEAD, MAX_HEADERS};
+use crate::bytes::percent::encoded;
 use crate::wire::Protocol;
 use crate::wire::otlp::Partial;
 

@@ -1,5 +1,7 @@
 //! The parameters of a request, from its target or from a form.
 
+use crate::bytes::percent;
+
 /// Names and values, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parameters(Vec<(String, String)>);
@@ -27,42 +29,7 @@ impl Parameters {
 
 /// Decodes `+` to a blank and `%41` to a byte; any other percent sign is kept.
 pub(super) fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        rest = behind;
-        match first {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let code = behind.get(..2).and_then(|code| std::str::from_utf8(code).ok());
-                let code = code.filter(|code| !code.starts_with('+'));
-                if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-                    bytes.push(byte);
-                    rest = &behind[2..];
-                } else {
-                    bytes.push(b'%');
-                }
-            }
-            _ => bytes.push(first),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Encodes all bytes except letters and digits.
-pub(super) fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            const HEX: &[u8; 16] = b"0123456789ABCDEF";
-            out.push('%');
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
-    out
+    String::from_utf8_lossy(&percent::decoded(&text.replace('+', " "))).into_owned()
 }
 
 #[cfg(test)]
@@ -82,9 +49,8 @@ mod tests {
     }
 
     #[test]
-    fn encoded_batches_decode_to_the_same_samples() {
+    fn an_encoded_value_is_decoded_to_itself() {
         let text = "a b\"&=+%\u{e9}/~";
-        assert_eq!(encoded("a b"), "a%20b");
-        assert_eq!(decoded(&encoded(text)), text);
+        assert_eq!(decoded(&percent::encoded(text)), text);
     }
 }

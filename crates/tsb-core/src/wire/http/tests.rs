@@ -5,6 +5,7 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::bytes::percent;
 use crate::time::{ManualClock, Timestamp};
 use crate::wire::testing::Heap;
 use crate::wire::{Next, Peer};
@@ -174,7 +175,7 @@ fn databases_are_created_shown_and_dropped() {
         let request = post(
             "/query",
             "Content-Type: application/x-www-form-urlencoded\r\n",
-            format!("q={}", query::encoded(text)).as_bytes(),
+            format!("q={}", percent::encoded(text)).as_bytes(),
         );
         let (answer, next) = talk(&mut *decoder, &request, 7, &mut Heap::default());
         assert_eq!(next, Next::More);

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::batch::{Batch, BatchBuf};
-use crate::series::{Catalog, SeriesKey};
+use crate::batch::{Batch, BatchBuf, Ids, Times};
+use crate::series::{Catalog, SeriesId, SeriesKey};
 use crate::time::Timestamp;
 use crate::wire::testing::{Heap, any_samples, named};
 use crate::wire::{Decoder, Packer, Packets, Room, Sequence};

@@ -1,9 +1,9 @@
 //! Encodes batches to frames.
 
 use super::announce::{self, Keys};
-use super::frame::{self, ANNOUNCE, HEADER, Header, IDS, MAX_BODY, PREFIX, SAMPLES, STREAM, TIMES};
-use super::{MAX_KEY, UNKNOWN, ids_part, known_range, push_column, times_part};
-use crate::batch::{Batch, Ids, Times};
+use super::frame::{self, ANNOUNCE, HEADER, Header, MAX_BODY, SAMPLES, STREAM};
+use super::{MAX_KEY, UNKNOWN, known_range, sample_frame};
+use crate::batch::{Batch, Ids};
 use crate::series::{Catalog, SeriesId};
 use crate::wire::{Encoder, UnsupportedSeries};
 
@@ -102,38 +102,12 @@ impl TsbEncoder {
 
     /// One frame of at most [`CHUNK`] samples, all of series of the catalog.
     #[inline]
-    fn chunk(&mut self, ids: Ids<'_>, times: Times<'_>, values: &[f64], out: &mut Vec<u8>) {
-        let count = values.len();
-        let first = self.prepare(ids, count, out);
-        let (id_bytes, id_shape) = if first.is_some() { (0, 0) } else { (4, IDS) };
-        let (at, time_bytes, time_shape) = match times {
-            Times::One(at) => (at.as_nanos(), 0, 0),
-            Times::Each(_) => (0, 8, TIMES),
-        };
-        let length = PREFIX + count * (id_bytes + time_bytes + 8);
-        let header = self.next_header(SAMPLES, id_shape | time_shape, length);
-        let mut head = [0; HEADER + PREFIX];
-        head[..HEADER].copy_from_slice(&header.bytes(STREAM));
-        head[HEADER..HEADER + 4].copy_from_slice(&(count as u32).to_le_bytes());
-        head[HEADER + 4..HEADER + 8].copy_from_slice(&first.unwrap_or(0).to_le_bytes());
-        head[HEADER + 8..].copy_from_slice(&at.to_le_bytes());
-        let start = out.len();
+    fn chunk(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>) {
+        let first = self.prepare(batch.ids(), batch.len(), out);
+        let (shape, length) = sample_frame::shape(batch, first);
+        let header = self.next_header(SAMPLES, shape, length).bytes(STREAM);
         out.reserve(HEADER + length);
-        out.extend_from_slice(&head);
-        if first.is_none() {
-            match ids {
-                Ids::Range(first) => {
-                    let ids = &self.wire_ids[first.index()..first.index() + count];
-                    push_column(ids, |id| id.to_le_bytes(), out);
-                }
-                Ids::Each(ids) => push_column(ids, |id| self.wire_ids[id.index()].to_le_bytes(), out),
-            }
-        }
-        if let Times::Each(times) = times {
-            push_column(times, |at| at.as_nanos().to_le_bytes(), out);
-        }
-        push_column(values, |value| value.to_le_bytes(), out);
-        frame::seal(&mut out[start..]);
+        sample_frame::push(&header, batch, first, &self.wire_ids, out);
     }
 
     /// Announces the new series of a batch; returns the first id if the ids on the wire are
@@ -175,9 +149,7 @@ impl Encoder for TsbEncoder {
             if strangers && batch.id(start).index() >= known {
                 self.skipped += 1;
             } else {
-                let ids = ids_part(batch.ids(), start, end);
-                let times = times_part(batch.times(), start, end);
-                self.chunk(ids, times, &batch.values()[start..end], out);
+                self.chunk(&batch.slice(start..end), out);
             }
         }
     }

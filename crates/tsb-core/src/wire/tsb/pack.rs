@@ -1,8 +1,8 @@
 //! Packs batches into datagrams.
 
 use super::announce::{self, Keys};
-use super::frame::{self, ANNOUNCE, DATAGRAM, END, HEADER, Header, IDS, PREFIX, SAMPLES, TIMES};
-use super::{UNKNOWN, ids_part, known_range, push_column, times_part};
+use super::frame::{self, ANNOUNCE, DATAGRAM, END, HEADER, Header, PREFIX, SAMPLES};
+use super::{UNKNOWN, known_range, sample_frame};
 use crate::batch::{Batch, Ids, Times};
 use crate::bytes::u32_at;
 use crate::series::{Catalog, SeriesId};
@@ -180,63 +180,28 @@ impl TsbPacker {
             packets.close_full(pad);
         }
         let mut count = left.min(fitting(packets, if is_run { bare } else { with_id }));
-        let mut first = self.first_of(ids_part(batch.ids(), start, start + count), count);
+        let mut part = batch.slice(start..start + count);
+        let mut first = self.first_of(&part);
         if first.is_none() && is_run {
             // The ids on the wire are not consecutive, so a column of ids takes room too.
             count = left.min(fitting(packets, with_id));
-            first = self.first_of(ids_part(batch.ids(), start, start + count), count);
+            part = batch.slice(start..start + count);
+            first = self.first_of(&part);
         }
-        let end = start + count;
-        self.frame(
-            ids_part(batch.ids(), start, end),
-            times_part(batch.times(), start, end),
-            &batch.values()[start..end],
-            first,
-            packets.open(),
-        );
+        let (shape, length) = sample_frame::shape(&part, first);
+        let header = self.header(SAMPLES, shape, length);
+        sample_frame::push(&header, &part, first, &self.wire_ids, packets.open());
+        self.sequence += count as u64;
         count
     }
 
     /// The first id on the wire, if they are consecutive.
     #[inline]
-    fn first_of(&self, ids: Ids<'_>, count: usize) -> Option<u32> {
-        match ids {
-            Ids::Range(first) => known_range(&self.wire_ids[first.index()..first.index() + count]),
+    fn first_of(&self, batch: &Batch<'_>) -> Option<u32> {
+        match batch.ids() {
+            Ids::Range(first) => known_range(&self.wire_ids[first.index()..first.index() + batch.len()]),
             Ids::Each(_) => None,
         }
-    }
-
-    #[inline]
-    fn frame(&mut self, ids: Ids<'_>, times: Times<'_>, values: &[f64], first: Option<u32>, out: &mut Vec<u8>) {
-        let count = values.len();
-        let (id_bytes, id_shape) = if first.is_some() { (0, 0) } else { (4, IDS) };
-        let (at, time_bytes, time_shape) = match times {
-            Times::One(at) => (at.as_nanos(), 0, 0),
-            Times::Each(_) => (0, 8, TIMES),
-        };
-        let length = PREFIX + count * (id_bytes + time_bytes + 8);
-        let mut head = [0; HEADER + PREFIX];
-        head[..HEADER].copy_from_slice(&self.header(SAMPLES, id_shape | time_shape, length));
-        head[HEADER..HEADER + 4].copy_from_slice(&(count as u32).to_le_bytes());
-        head[HEADER + 4..HEADER + 8].copy_from_slice(&first.unwrap_or(0).to_le_bytes());
-        head[HEADER + 8..].copy_from_slice(&at.to_le_bytes());
-        let start = out.len();
-        out.extend_from_slice(&head);
-        if first.is_none() {
-            match ids {
-                Ids::Range(first) => {
-                    let ids = &self.wire_ids[first.index()..first.index() + count];
-                    push_column(ids, |id| id.to_le_bytes(), out);
-                }
-                Ids::Each(ids) => push_column(ids, |id| self.wire_ids[id.index()].to_le_bytes(), out),
-            }
-        }
-        if let Times::Each(times) = times {
-            push_column(times, |at| at.as_nanos().to_le_bytes(), out);
-        }
-        push_column(values, |value| value.to_le_bytes(), out);
-        frame::seal(&mut out[start..]);
-        self.sequence += count as u64;
     }
 
     /// Packs a batch whose series are all in the catalog.

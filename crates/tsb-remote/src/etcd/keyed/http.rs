@@ -12,6 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use prost::bytes::Bytes;
+use tsb_core::bytes::percent;
 use tsb_core::time::{Clock, MonotonicClock};
 
 use super::super::options::EtcdOptions;
@@ -182,19 +183,8 @@ impl fmt::Debug for Members {
 
 /// Encodes the value of a field of a form, as Go does.
 pub(super) fn form_encoded(value: &str) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(value.len() + value.len() / 4);
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else if byte == b' ' {
-            out.push('+');
-        } else {
-            let digits = [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
-            out.extend(['%', digits[0], digits[1]]);
-        }
-    }
-    out
+    // A percent sign of the value is encoded, too.
+    percent::encoded(value).replace("%20", "+")
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use serde::Deserialize;
+use tsb_core::bytes::percent::encoded;
 use tsb_core::time::{Clock, SECOND_NS};
 
 use super::VictoriaClient;
-use crate::http::{Request, encoded};
+use crate::http::Request;
 use tsb_stores::error::Result;
 
 /// How old the figures of the server's metrics may be: it computes them once a second, by a clock of

@@ -30,22 +30,15 @@ impl ProcessUsage {
         }
     }
 
-    /// The resources used in total, by process; of one that has ended, those at the end of the last
-    /// interval in which it was there.
-    pub(super) fn in_all(&self) -> Vec<Usage> {
-        let each = self.processes.iter().zip(&self.before);
-        each.map(|(process, before)| process.usage().unwrap_or_else(|| before.clone()))
-            .collect()
-    }
-
-    /// Whether a watched process has ended.
-    pub(super) fn has_lost_one(&self) -> bool {
-        self.processes.iter().any(|process| process.usage().is_none())
+    /// The resources used in total, by process, at the end of the last interval; of one that has
+    /// ended, those at the end of the last interval in which it was there.
+    pub(super) fn in_all(self) -> Vec<Usage> {
+        self.before
     }
 
     /// Watches those of `pids`, too, that exist and are not watched yet: at most
     /// [`PROCESSES_MAX`] in all.
-    pub(super) fn watch(&mut self, pids: &[u32]) {
+    fn watch(&mut self, pids: &[u32]) {
         for &pid in pids {
             let is_watched = self.before.iter().any(|usage| usage.pid == pid);
             if self.processes.len() < PROCESSES_MAX
@@ -59,12 +52,17 @@ impl ProcessUsage {
     }
 
     /// Fills in the resources used since the previous interval. A process that has ended used
-    /// nothing.
-    pub(super) fn fill(&mut self, interval: &mut Interval) {
+    /// nothing; if there is one, those that `find` returns are watched from now on, too.
+    pub(super) fn fill(&mut self, interval: &mut Interval, find: impl FnOnce() -> Vec<u32>) {
         let own_cpu_ns = process_cpu_ns();
         interval.cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
-        for (index, (process, before)) in self.processes.iter().zip(&mut self.before).enumerate() {
-            let now = process.usage().unwrap_or_else(|| Usage {
+        let mut now: Vec<Option<Usage>> = self.processes.iter().map(Process::usage).collect();
+        if now.iter().any(Option::is_none) {
+            self.watch(&find());
+            now.extend(self.before[now.len()..].iter().cloned().map(Some));
+        }
+        for (index, (now, before)) in now.into_iter().zip(&mut self.before).enumerate() {
+            let now = now.unwrap_or_else(|| Usage {
                 rss_bytes: 0,
                 ..before.clone()
             });
@@ -101,14 +99,11 @@ mod tests {
         let run = || std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let (mut first, mut second) = (run(), run());
         let mut used = ProcessUsage::new(&[first.id()]);
-        used.fill(&mut Interval::default());
-        assert!(!used.has_lost_one());
+        used.fill(&mut Interval::default(), || panic!("none is lost"));
         first.kill().unwrap();
         first.wait().unwrap();
-        assert!(used.has_lost_one());
-        used.watch(&[second.id(), second.id()]);
         let mut interval = Interval::default();
-        used.fill(&mut interval);
+        used.fill(&mut interval, || vec![second.id(), second.id()]);
         let pids: Vec<u32> = interval.watched.iter().map(|watched| watched.pid).collect();
         assert_eq!(pids, [first.id(), second.id()]);
         let in_all: Vec<u32> = used.in_all().iter().skip(1).map(|usage| usage.pid).collect();
@@ -125,7 +120,7 @@ mod tests {
         for interval in &mut intervals {
             let until = process_cpu_ns() + 30_000_000;
             while process_cpu_ns() < until {}
-            used.fill(interval);
+            used.fill(interval, Vec::new);
         }
         assert!(
             intervals

@@ -9,7 +9,7 @@ use tsb_core::time::Clock;
 use super::TickShared;
 use super::writer::Writer;
 use crate::activity::ActivityKind;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, chain};
 use crate::numbers::labels_to_json;
 use crate::sqlite::Synchronous;
 use crate::sqlite::commits::LongestCommit;
@@ -185,10 +185,6 @@ impl Writer {
 
 /// Records a permanent failure of the store.
 pub(super) fn poison(shared: &TickShared, what: &str, error: Error) -> Error {
-    let cause = match std::error::Error::source(&error) {
-        Some(source) => format!("{what} failed: {error}: {source}"),
-        None => format!("{what} failed: {error}"),
-    };
-    shared.failure.get_or_init(|| cause);
+    shared.open.poison(|| format!("{what} failed: {}", chain(&error)));
     error
 }

@@ -99,7 +99,7 @@ impl Snapshot<'_> {
 
 impl TickShared {
     pub(super) fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.check_open()?;
+        self.open.check_open()?;
         let numbers = self.numbers(query.series)?;
         let start = query.range.start.0.max(self.oldest_kept());
         let range = (start, query.range.end.0);
@@ -129,7 +129,7 @@ impl TickShared {
     }
 
     pub(super) fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
-        self.check_open()?;
+        self.open.check_open()?;
         let numbers = self.numbers(series)?;
         let cutoff = self.oldest_kept();
         let newest = loop {

@@ -5,7 +5,7 @@ mod log_reader;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use rusqlite::Connection;
 use tsb_core::{Batch, Ids, SeriesId, SeriesKey, Timestamp};
@@ -17,6 +17,7 @@ use super::writer::{HeadState, Writer};
 use super::{SCHEMA, TickShared, memory, panicked};
 use crate::error::Result;
 use crate::numbers::{Keys, key_of};
+use crate::open_state::PoisonFlag;
 use crate::sqlite::SqliteOptions;
 use crate::sqlite::file::Database;
 use crate::sqlite::wal::Witness;
@@ -111,8 +112,7 @@ pub(super) fn open(path: &Path, options: SqliteOptions) -> Result<TickShared> {
         held_before: AtomicU64::new(held - shadowed.min(held)),
         committed: AtomicU64::new(0),
         synced: AtomicU64::new(0),
-        failure: OnceLock::new(),
-        closed: AtomicBool::new(false),
+        open: PoisonFlag::default(),
         damage: Vec::new(),
         database,
     };

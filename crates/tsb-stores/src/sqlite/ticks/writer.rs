@@ -272,13 +272,13 @@ impl Writer {
 
     /// Commits what is pending, unless the store has failed, and closes the file.
     pub(super) fn close(&mut self, shared: &TickShared) -> Result<()> {
-        if shared.closed.swap(true, Ordering::AcqRel) {
+        let Some(was) = shared.open.begin_close() else {
             return Ok(());
-        }
-        let flushed = match shared.failure.get() {
-            None => self.commit(shared).and_then(|()| self.sync(shared)),
-            Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
         };
+        let flushed = was.and_then(|()| {
+            self.commit(shared)?;
+            self.sync(shared)
+        });
         shared.readers.close();
         let connection = self.connection.take();
         let closed = connection.map_or(Ok(()), |connection| connection.close().map_err(|(_, error)| error));

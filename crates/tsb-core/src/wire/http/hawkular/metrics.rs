@@ -184,8 +184,7 @@ fn known(
     table: &TagTable,
     options: HawkularOptions,
 ) -> Result<BTreeMap<SeriesKey, Option<Timestamp>>, Problem> {
-    let keys: BTreeSet<SeriesKey> = reader.keys().into_iter().collect();
-    let keys: Vec<SeriesKey> = keys.into_iter().collect();
+    let keys = reader.keys();
     let newest = data::newest(reader, &keys)?;
     let all = !options.is_corrected() && options.backend == Backend::Memory;
     let mut known: BTreeMap<SeriesKey, Option<Timestamp>> = keys
