@@ -21,10 +21,16 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root());
-    // What cargo set for this program must not reach the builds that it starts.
-    command
-        .env_remove("CARGO_MANIFEST_DIR")
-        .env_remove("CARGO_MANIFEST_PATH");
+    // What cargo set for this program must not reach the builds that it starts: a build script that
+    // looks at it would run again, and with it all that rests on its package.
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = ["CARGO_MANIFEST_", "CARGO_PKG_"]
+            .iter()
+            .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
+        if is_of_package {
+            command.env_remove(&name);
+        }
+    }
     command
 }
 
