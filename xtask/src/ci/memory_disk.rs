@@ -5,7 +5,7 @@
 //! Processes are killed there, and files survive that in memory as on a disk; power cuts are made
 //! elsewhere, by the steps `crashes` and `faults`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -19,7 +19,11 @@ const FREE_MIN: u64 = 8 << 30;
 
 /// A folder in memory, which is removed with this.
 #[derive(Debug)]
-pub(super) struct MemoryDisk(PathBuf);
+pub(super) struct MemoryDisk {
+    folder: PathBuf,
+    /// Another run of the same build waits: it would empty the folder.
+    _lock: File,
+}
 
 impl MemoryDisk {
     /// Makes the folder of this build; `None` where there is no room for it in memory.
@@ -28,37 +32,43 @@ impl MemoryDisk {
         if free < FREE_MIN {
             return Ok(None);
         }
-        let folder = Self(Path::new(MEMORY).join(name_of(&target_folder()?)));
-        folder.clear()?;
-        fs::create_dir_all(folder.temporary()).with_context(|| format!("cannot make {}", folder.0.display()))?;
-        Ok(Some(folder))
+        let target = target_folder()?;
+        let lock = File::create(target.join("memory-disk.lock")).context("cannot lock the folder in memory")?;
+        lock.lock().context("cannot lock the folder in memory")?;
+        let disk = Self {
+            folder: Path::new(MEMORY).join(name_of(&target)),
+            _lock: lock,
+        };
+        // What an earlier run left there stays for now: by it, servers that it left running are stopped.
+        remove(&disk.temporary())?;
+        fs::create_dir_all(disk.temporary()).with_context(|| format!("cannot make {}", disk.folder.display()))?;
+        Ok(Some(disk))
     }
 
     /// The folder itself.
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.folder
     }
 
     /// A folder within for temporary files of tests.
     pub(super) fn temporary(&self) -> PathBuf {
-        self.0.join("tmp")
-    }
-
-    /// Removes what an earlier life left there, which did not end by itself.
-    fn clear(&self) -> Result<()> {
-        if self.0.exists() {
-            fs::remove_dir_all(&self.0).with_context(|| format!("cannot empty {}", self.0.display()))?;
-        }
-        Ok(())
+        self.folder.join("tmp")
     }
 }
 
 impl Drop for MemoryDisk {
     fn drop(&mut self) {
-        if let Err(error) = self.clear() {
+        if let Err(error) = remove(&self.folder) {
             eprintln!("{error:#}");
         }
     }
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 /// One name per build folder: two checkouts are tested side by side.

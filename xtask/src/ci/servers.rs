@@ -168,11 +168,13 @@ fn with_servers(run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>) -> Resu
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
     }
+    let names: Vec<&str> = SERVERS.iter().map(|(name, _)| *name).collect();
     let memory = MemoryDisk::new()?;
     if let Some(memory) = &memory {
         servers::keep_in(memory.path());
+        // What a run left running that was killed.
+        servers::down(&names)?;
     }
-    let names: Vec<&str> = SERVERS.iter().map(|(name, _)| *name).collect();
     let ours: Vec<&str> = names.iter().copied().filter(|name| !servers::is_up(name)).collect();
     servers::up(&names)?;
     let ended = run(memory.as_ref());
