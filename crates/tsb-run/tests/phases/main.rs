@@ -278,7 +278,10 @@ fn a_store_that_stays_silent_is_not_verified() {
     let run = read_back_after_silence(0..u64::MAX);
     assert_eq!(run.verdict.status, Status::Unverified, "{:?}", run.verdict);
     let reasons = &run.verdict.reasons;
-    assert!(reasons.iter().any(|reason| reason.contains("cannot read back")), "{reasons:?}");
+    assert!(
+        reasons.iter().any(|reason| reason.contains("cannot read back")),
+        "{reasons:?}"
+    );
 }
 
 #[test]
