@@ -19,8 +19,11 @@ use crate::{interrupt, render};
 
 /// The experiment's name.
 pub(super) const NAME: &str = "mohawk";
-/// Samples of the feed with one per second: ten minutes.
+/// Samples of the feed with one per second: ten minutes, or five.
 const FEED: u64 = 600;
+const FEED_QUICK: u64 = 300;
+/// A quick run begins nothing that would probably end after this many seconds.
+const BUDGET_QUICK: u64 = 105;
 
 /// Runs the experiment.
 pub(super) fn command(args: &MohawkArgs) -> Result<Exit, Failure> {
@@ -117,7 +120,8 @@ fn plan(args: &MohawkArgs, backends: &[MohawkBackend]) -> MohawkPlan {
         connections: args.connections,
         rate: args.rate.unwrap_or(if is_quick { 100 } else { 200 }),
         seconds: args.seconds.unwrap_or(if is_quick { 5 } else { 20 }),
-        feed: FEED,
+        feed: if is_quick { FEED_QUICK } else { FEED },
+        budget_seconds: is_quick.then_some(BUDGET_QUICK),
     }
 }
 

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::latency::Histogram;
 use tsb_core::report::experiment::mohawk::{ClassicRun, FeedRun, LoadRun, MohawkDetails, MohawkPlan};
-use tsb_core::time::MonotonicClock;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::as_it_was::{ClassicOptions, as_it_was, count_accepted};
 use super::backend::{Answers, MohawkBackend};
 use super::connection::Outcome;
 use super::endpoint::{EndpointOptions, OpenEndpoint};
-use super::load::{LoadOptions, Way, load};
+use super::load::{LoadOptions, Way, load, samples_of_ways};
 use super::one_hertz::feed;
 use crate::error::{Error, chain};
 use crate::experiment::in_rounds;
@@ -58,6 +58,24 @@ struct Experiment<'a> {
     times: TimesByWay,
     /// Whether a backend could not be used.
     is_out: Vec<bool>,
+    /// When it started, by its clock.
+    started: u64,
+}
+
+/// A part of the experiment, in which each backend has a turn in each round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExperimentPart {
+    AsItWas,
+    Corrected,
+}
+
+impl ExperimentPart {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::AsItWas => "as it was",
+            Self::Corrected => "corrected",
+        }
+    }
 }
 
 /// What a turn of the corrected experiment has.
@@ -77,10 +95,12 @@ pub fn measure(request: &Request<'_>, say: &mut dyn FnMut(&str)) -> MohawkDetail
         details: MohawkDetails::default(),
         times: HashMap::new(),
         is_out: vec![false; request.backends.len()],
+        started: 0,
     };
+    experiment.started = experiment.clock.now();
     experiment.details.absent = absent(&request.backends);
-    experiment.in_turns("as it was", Experiment::one_as_it_was);
-    experiment.in_turns("corrected", Experiment::one_corrected);
+    experiment.in_turns(ExperimentPart::AsItWas);
+    experiment.in_turns(ExperimentPart::Corrected);
     let mut details = experiment.details;
     details.interrupted = request.stop.load(Ordering::Relaxed);
     summary::summarize(&mut details, &request.plan.backends, &experiment.times);
@@ -124,28 +144,66 @@ impl Experiment<'_> {
         self.request.stop.load(Ordering::Relaxed)
     }
 
-    /// Gives each backend a turn in each round.
-    fn in_turns(&mut self, what: &str, take: fn(&mut Self, usize, u32) -> Result<(), Error>) {
+    /// Gives each backend a turn in each round, as far as the time allows.
+    fn in_turns(&mut self, part: ExperimentPart) {
         let (seed, rounds) = (self.request.plan.seed, self.request.plan.rounds);
-        in_rounds(seed, rounds, self.request.backends.len(), |turn| {
+        let count = self.request.backends.len();
+        let mut took: Vec<Option<f64>> = vec![None; count];
+        let mut is_left_out = vec![false; count];
+        in_rounds(seed, rounds, count, |turn| {
             if self.is_stopped() {
                 return ControlFlow::Break(());
             }
-            if self.is_out[turn.of] {
+            let backend = &self.request.backends[turn.of];
+            let about = format!("{}, {backend}, round {} of {rounds}", part.name(), turn.round + 1);
+            if self.is_out[turn.of] || is_left_out[turn.of] {
                 return ControlFlow::Continue(());
             }
-            let backend = &self.request.backends[turn.of];
-            (self.say)(&format!("{what}: {backend}, round {} of {rounds}", turn.round + 1));
-            if let Err(error) = take(self, turn.of, turn.round)
+            let needed = took[turn.of].unwrap_or_else(|| self.estimate(part, backend));
+            if let Some(budget) = self.over_budget(needed) {
+                let why = format!(
+                    "{about}, and later ones: it would take about {needed:.0} s, and the {budget} s of a quick run \
+                     were nearly over"
+                );
+                self.details.absent.push(why);
+                is_left_out[turn.of] = true;
+                return ControlFlow::Continue(());
+            }
+            (self.say)(&about);
+            let begun = self.clock.now();
+            let taken = match part {
+                ExperimentPart::AsItWas => self.one_as_it_was(turn.of, turn.round),
+                ExperimentPart::Corrected => self.one_corrected(turn.of, turn.round),
+            };
+            took[turn.of] = Some((self.clock.now() - begun) as f64 / SECOND_NS as f64);
+            if let Err(error) = taken
                 && !self.is_stopped()
             {
-                self.details
-                    .failures
-                    .push(format!("{what}, {backend}: {}", chain(&error)));
+                self.details.failures.push(format!("{about}: {}", chain(&error)));
                 self.is_out[turn.of] = true;
             }
             ControlFlow::Continue(())
         });
+    }
+
+    /// The budget, if a turn that needs this many seconds would exceed it.
+    fn over_budget(&self, needed: f64) -> Option<u64> {
+        let elapsed = (self.clock.now() - self.started) as f64 / SECOND_NS as f64;
+        let budget = self.request.plan.budget_seconds?;
+        (elapsed + needed > budget as f64).then_some(budget)
+    }
+
+    /// Seconds that the first turn of a backend takes, from what it took as it was.
+    fn estimate(&self, part: ExperimentPart, backend: &MohawkBackend) -> f64 {
+        if part == ExperimentPart::AsItWas {
+            return 0.0;
+        }
+        let plan = &self.request.plan;
+        let name = backend.to_string();
+        let run = self.details.as_it_was.iter().find(|run| run.backend.name == name);
+        let per_sample = run.map_or(0.0, |run| run.write_seconds / plan.count.max(1) as f64);
+        let samples = samples_of_ways(plan.requests, plan.batch) + plan.feed + plan.rate * plan.seconds / 2;
+        samples as f64 * per_sample + plan.seconds as f64
     }
 
     fn open(&mut self, of: usize, answers: Answers) -> Result<OpenEndpoint, Error> {

@@ -72,7 +72,12 @@ pub(super) struct LoadOptions<'a> {
 }
 
 /// A write with several samples is as dear as several: it is made this much less often.
-const FEWER_BATCHES: u64 = 10;
+const FEWER_BATCHES: u64 = 20;
+
+/// Samples that the ways with closed loops write, about.
+pub(super) fn samples_of_ways(requests: u64, batch: u32) -> u64 {
+    2 * requests + (requests / FEWER_BATCHES).max(1) * u64::from(batch)
+}
 
 impl LoadOptions<'_> {
     const fn clients(&self) -> u32 {

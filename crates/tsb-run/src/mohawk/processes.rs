@@ -118,7 +118,9 @@ pub(super) fn watched<T>(
             while !is_over_flag.load(Ordering::Acquire) {
                 let now = clock.now();
                 if now >= next {
-                    all.iter_mut().for_each(|watched| watched.look(now, start));
+                    for watched in all.iter_mut() {
+                        watched.look(now, start);
+                    }
                     next += EVERY_NS;
                 } else {
                     std::thread::park_timeout(Duration::from_nanos(next - now));
@@ -134,7 +136,9 @@ pub(super) fn watched<T>(
         result
     });
     let now = clock.now();
-    all.iter_mut().for_each(|watched| watched.look(now, start));
+    for watched in &mut all {
+        watched.look(now, start);
+    }
     (result, all.into_iter().map(|watched| watched.load).collect())
 }
 

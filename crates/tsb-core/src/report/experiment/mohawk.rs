@@ -31,6 +31,10 @@ pub struct MohawkPlan {
     pub seconds: u64,
     /// Samples of the feed with one sample per second.
     pub feed: u64,
+    /// A turn that would probably end later than this many seconds after the start is left out;
+    /// absent where there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_seconds: Option<u64>,
 }
 
 /// The measurements.

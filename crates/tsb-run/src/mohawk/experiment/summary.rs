@@ -181,7 +181,7 @@ mod tests {
             ..MohawkDetails::default()
         };
         let mut times = Times::default();
-        (0..30).for_each(|_| times.write.record(1_000));
+        times.write.record_n(1_000, 30);
         let key = ("ring:".to_owned(), "open".to_owned());
         summarize(&mut details, &["ring:".to_owned()], &HashMap::from([(key, times)]));
         let [summary] = &details.ways[..] else {

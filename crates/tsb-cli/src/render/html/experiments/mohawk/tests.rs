@@ -82,6 +82,7 @@ fn result(details: MohawkDetails) -> Reproduction {
                 rate: 100,
                 seconds: 5,
                 feed: 600,
+                budget_seconds: Some(105),
             },
         },
         took_seconds: 1.0,
