@@ -164,7 +164,7 @@ pub struct MohawkArgs {
     /// With any other number, times have no ratio to the published ones.
     #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub count: u64,
-    /// Writes of each corrected run in a closed loop, and as many reads; without it 1000, and 300
+    /// Writes of each corrected run in a closed loop, and as many reads; without it 1000, and 150
     /// with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub requests: Option<u64>,

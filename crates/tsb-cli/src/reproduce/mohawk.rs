@@ -115,7 +115,7 @@ fn plan(args: &MohawkArgs, backends: &[MohawkBackend]) -> MohawkPlan {
         backends: backends.iter().map(ToString::to_string).collect(),
         rounds: args.rounds.unwrap_or(if is_quick { 2 } else { 5 }),
         count: args.count,
-        requests: args.requests.unwrap_or(if is_quick { 300 } else { 1_000 }),
+        requests: args.requests.unwrap_or(if is_quick { 150 } else { 1_000 }),
         batch: args.batch.unwrap_or(if is_quick { 50 } else { 100 }),
         connections: args.connections,
         rate: args.rate.unwrap_or(if is_quick { 100 } else { 200 }),

@@ -15,6 +15,7 @@ use tsb_core::ledger::Counter;
 use tsb_core::report::experiment::mohawk::TestedBackend;
 use tsb_core::resource::{Listening, Process, listeners};
 use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::wire::http::hawkular::Behaviour;
 
 use super::backend::{AnswerRules, Answers, MohawkBackend, described, durability_of};
 use super::connection::ClientConnection;
@@ -28,7 +29,7 @@ use crate::place::RoundPlace;
 /// The tenant of the original client.
 const TENANT: &str = "python_test";
 /// How long our endpoint may take to open its store, and to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two looks whether it has ended, in nanoseconds.
 const LOOK_NS: u64 = SECOND_NS / 200;
 /// It ends by itself after this, should this process be killed.
@@ -118,7 +119,7 @@ impl OpenEndpoint {
         let status = client.status();
         let status = status.map_err(|why| Error::unreachable(format!("cannot ask {backend}")).because_of(why))?;
         Ok(Self {
-            tested: tested(backend, &status),
+            tested: tested(backend, options.answers, &status),
             rules: backend.rules(options.answers, &status),
             address,
             tenant,
@@ -161,15 +162,17 @@ impl OpenEndpoint {
     }
 }
 
-fn tested(backend: &MohawkBackend, status: &Value) -> TestedBackend {
-    let durability = match backend {
-        MohawkBackend::Started(_) => durability_of(status),
-        // Our endpoint says it when it ends.
-        _ => "",
+fn tested(backend: &MohawkBackend, answers: Answers, status: &Value) -> TestedBackend {
+    // The durability of our endpoint is in its report, when it ends.
+    let (status, durability) = match backend {
+        MohawkBackend::Started(_) => (described(status), durability_of(status)),
+        // Its status names a version of Mohawk, whatever it answers.
+        _ if backend.behaviour(answers) == Behaviour::Corrected => ("our endpoint, as Hawkular".to_owned(), ""),
+        _ => (format!("our endpoint, as {}", described(status)), ""),
     };
     TestedBackend {
         name: backend.to_string(),
-        status: described(status),
+        status,
         durability: durability.to_owned(),
     }
 }

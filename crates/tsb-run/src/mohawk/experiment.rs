@@ -60,10 +60,14 @@ struct Experiment<'a> {
     is_out: Vec<bool>,
     /// When it started, by its clock.
     started: u64,
+    /// Seconds of the last turn of a backend.
+    took: HashMap<(usize, ExperimentPart), f64>,
+    /// Turns for which the time was too short.
+    left_out: Vec<(usize, ExperimentPart)>,
 }
 
 /// A part of the experiment, in which each backend has a turn in each round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ExperimentPart {
     AsItWas,
     Corrected,
@@ -96,11 +100,16 @@ pub fn measure(request: &Request<'_>, say: &mut dyn FnMut(&str)) -> MohawkDetail
         times: HashMap::new(),
         is_out: vec![false; request.backends.len()],
         started: 0,
+        took: HashMap::new(),
+        left_out: Vec::new(),
     };
     experiment.started = experiment.clock.now();
     experiment.details.absent = absent(&request.backends);
-    experiment.in_turns(ExperimentPart::AsItWas);
-    experiment.in_turns(ExperimentPart::Corrected);
+    for round in 0..request.plan.rounds {
+        // The first rounds of everything come first: what the time does not allow are later ones.
+        experiment.in_turns(ExperimentPart::AsItWas, round);
+        experiment.in_turns(ExperimentPart::Corrected, round);
+    }
     let mut details = experiment.details;
     details.interrupted = request.stop.load(Ordering::Relaxed);
     summary::summarize(&mut details, &request.plan.backends, &experiment.times);
@@ -144,38 +153,38 @@ impl Experiment<'_> {
         self.request.stop.load(Ordering::Relaxed)
     }
 
-    /// Gives each backend a turn in each round, as far as the time allows.
-    fn in_turns(&mut self, part: ExperimentPart) {
+    /// Gives each backend its turn of a round, as far as the time allows.
+    fn in_turns(&mut self, part: ExperimentPart, round: u32) {
         let (seed, rounds) = (self.request.plan.seed, self.request.plan.rounds);
         let count = self.request.backends.len();
-        let mut took: Vec<Option<f64>> = vec![None; count];
-        let mut is_left_out = vec![false; count];
-        in_rounds(seed, rounds, count, |turn| {
+        in_rounds(seed.wrapping_add(u64::from(round)), 1, count, |turn| {
             if self.is_stopped() {
                 return ControlFlow::Break(());
             }
             let backend = &self.request.backends[turn.of];
-            let about = format!("{}, {backend}, round {} of {rounds}", part.name(), turn.round + 1);
-            if self.is_out[turn.of] || is_left_out[turn.of] {
+            let about = format!("{}, {backend}, round {} of {rounds}", part.name(), round + 1);
+            if self.is_out[turn.of] || self.left_out.contains(&(turn.of, part)) {
                 return ControlFlow::Continue(());
             }
-            let needed = took[turn.of].unwrap_or_else(|| self.estimate(part, backend));
+            let took = self.took.get(&(turn.of, part)).copied();
+            let needed = took.unwrap_or_else(|| self.estimate(part, backend));
             if let Some(budget) = self.over_budget(needed) {
                 let why = format!(
                     "{about}, and later ones: it would take about {needed:.0} s, and the {budget} s of a quick run \
                      were nearly over"
                 );
                 self.details.absent.push(why);
-                is_left_out[turn.of] = true;
+                self.left_out.push((turn.of, part));
                 return ControlFlow::Continue(());
             }
             (self.say)(&about);
             let begun = self.clock.now();
             let taken = match part {
-                ExperimentPart::AsItWas => self.one_as_it_was(turn.of, turn.round),
-                ExperimentPart::Corrected => self.one_corrected(turn.of, turn.round),
+                ExperimentPart::AsItWas => self.one_as_it_was(turn.of, round),
+                ExperimentPart::Corrected => self.one_corrected(turn.of, round),
             };
-            took[turn.of] = Some((self.clock.now() - begun) as f64 / SECOND_NS as f64);
+            let seconds = (self.clock.now() - begun) as f64 / SECOND_NS as f64;
+            self.took.insert((turn.of, part), seconds);
             if let Err(error) = taken
                 && !self.is_stopped()
             {

@@ -171,6 +171,8 @@ struct Done {
     failed: u64,
     /// The confirmed samples by gauge and number.
     confirmed: Vec<(u32, u64)>,
+    /// How many of them were written before the run.
+    prepared: u64,
     /// When the last write was confirmed, in nanoseconds of the clock.
     written_at: u64,
     wrong: Vec<String>,
@@ -276,7 +278,8 @@ fn fill_in(run: &mut LoadRun, done: &Done, writing_ns: u64) {
     run.failed = done.failed;
     run.requests_per_second = (done.sent - done.failed) as f64 / run.seconds.max(1e-9);
     run.confirmed = done.confirmed.len() as u64;
-    run.samples_per_second = run.confirmed as f64 * SECOND_NS as f64 / writing_ns.max(1) as f64;
+    let written = run.confirmed - done.prepared;
+    run.samples_per_second = written as f64 * SECOND_NS as f64 / writing_ns.max(1) as f64;
     run.write = Quantiles::new(&done.write);
     run.read = Quantiles::new(&done.read);
     run.service = run.asked_per_second.map(|_| Quantiles::new(&done.service));

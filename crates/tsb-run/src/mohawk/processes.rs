@@ -156,7 +156,7 @@ impl Drop for Wake<'_> {
 }
 
 /// What the process of a part used, if it took part.
-pub(super) fn of_role<'a>(processes: &'a [ProcessLoad], role: Role) -> impl Iterator<Item = &'a ProcessLoad> {
+pub(super) fn of_role(processes: &[ProcessLoad], role: Role) -> impl Iterator<Item = &ProcessLoad> {
     processes.iter().filter(move |load| load.role == role.name())
 }
 

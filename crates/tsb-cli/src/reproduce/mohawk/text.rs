@@ -7,6 +7,9 @@ use tsb_core::report::experiment::mohawk::{ClassicRun, LoadSummary, MohawkDetail
 use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
+/// Moments of a process that are shown, at the most.
+const MOMENTS: usize = 5;
+
 /// The whole text.
 pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
@@ -124,14 +127,19 @@ fn moments(out: &mut String, details: &MohawkDetails) {
     };
     let _ = writeln!(
         out,
-        "\nEach half second of {}, round {}, the slowest run; in brackets what ps -o pcpu prints",
+        "\nThe processes of {}, round {}, the slowest run; in brackets what ps -o pcpu prints. Each half second is in the \
+         JSON and on the page.",
         run.backend.name,
         run.round + 1
     );
     for process in &run.processes {
+        let step = process.moments.len().div_ceil(MOMENTS).max(1);
         let shown: Vec<String> = process
             .moments
             .iter()
+            .rev()
+            .step_by(step)
+            .rev()
             .map(|moment| {
                 let lifetime = moment
                     .lifetime_percent
@@ -191,7 +199,7 @@ fn corrected(out: &mut String, result: &Reproduction) {
     let _ = writeln!(
         out,
         "p50, p99: of all rounds together, from sent, in the open loop from due, to answered; - where too few were made. \
-         samples/s: confirmed while was written. CPU: client + endpoint + database. verified: read back as written, of \
+         samples/s: confirmed while was written. CPU: client + endpoint + database, - where it is too little to be counted. verified: read back as written, of \
          those confirmed. Levels of durability differ: a faster backend may promise less."
     );
 }

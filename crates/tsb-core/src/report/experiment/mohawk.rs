@@ -183,7 +183,8 @@ pub struct LoadRun {
     /// From sent to answered, of every request of an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Quantiles>,
-    /// Samples that were confirmed.
+    /// Samples that were confirmed; in the open loop with those that were written before it, to be
+    /// read.
     pub confirmed: u64,
     /// Those of them that were read back with the value that was written.
     pub verified: u64,
@@ -270,7 +271,8 @@ pub struct LoadSummary {
     pub write: Quantiles,
     /// The reads of all rounds.
     pub read: Quantiles,
-    /// CPU time of the client per request, in microseconds.
+    /// CPU time of the client per request, in microseconds; absent for a run with less than ten
+    /// ticks of the clock by which it is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_us: Option<Figure>,
     /// CPU time of the server per request, in microseconds.

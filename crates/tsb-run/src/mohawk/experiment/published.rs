@@ -32,44 +32,69 @@ pub const MISTAKES: [&str; 13] = [
 
 /// What was published of one backend, on a desktop of 2017.
 struct PublishedBackend {
-    /// What our names of it begin with.
-    names: &'static [&'static str],
+    /// What our name of it begins with, and what another's server says of its storage.
+    name: &'static str,
+    storage: &'static str,
     seconds: f64,
     /// User and system time of the client.
     client_seconds: f64,
     /// The most resident memory of the process of Mohawk.
     rss_kib: f64,
-    /// What differs from the server that was measured.
+    /// What was measured.
+    title: &'static str,
+    /// What is said of its time.
     about: &'static str,
 }
 
 const PUBLISHED: [PublishedBackend; 3] = [
     PublishedBackend {
-        names: &["ring:", "mohawk at"],
+        name: "ring:",
+        storage: "Memory",
         seconds: 2.011,
         client_seconds: 1.545,
         rss_kib: 11_028.0,
-        about: "Mohawk 0.15 in memory",
+        title: "Mohawk 0.15 in memory",
+        about: "",
     },
     PublishedBackend {
-        names: &["sqlite:"],
+        name: "sqlite:",
+        storage: "Sqlite3",
         seconds: 14.471,
         client_seconds: 1.587,
         rss_kib: 12_560.0,
-        about: "Mohawk 0.15 over SQLite; a commit per sample both times, and most of the time is its syncs, so the \
-                disks are compared",
+        title: "Mohawk 0.15 over SQLite",
+        about: "; a commit per sample both times, and most of the time is its syncs, so the disks are compared",
     },
     PublishedBackend {
-        names: &["mongo:"],
+        name: "mongo:",
+        storage: "Mongo",
         seconds: 4.885,
         client_seconds: 1.740,
         rss_kib: 11_892.0,
-        about: "Mohawk 0.15 over MongoDB; the CPU time and memory of mongod were not published",
+        title: "Mohawk 0.15 over MongoDB",
+        about: "; the CPU time and memory of mongod were not published",
     },
 ];
 
 /// Number of samples, and of windows, of the original.
 const COUNT: u64 = 999;
+
+impl PublishedBackend {
+    /// Whether a measured backend is of this kind.
+    fn is_of(&self, summary: &ClassicSummary) -> bool {
+        let tested = &summary.backend;
+        if is_started(summary) {
+            tested.status.ends_with(&format!(", {}", self.storage))
+        } else {
+            tested.name.starts_with(self.name)
+        }
+    }
+}
+
+/// Whether it is another's server.
+fn is_started(summary: &ClassicSummary) -> bool {
+    summary.backend.name.starts_with("mohawk at")
+}
 
 /// The published figures with those of the same kind that were measured here, with `count` samples
 /// and windows. Times of another number than the original's have no ratio.
@@ -77,10 +102,7 @@ pub fn rows(details: &MohawkDetails, count: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut has_taken_part = [false; PUBLISHED.len()];
     for summary in &details.classic {
-        let name = &summary.backend.name;
-        let of = PUBLISHED
-            .iter()
-            .position(|published| published.names.iter().any(|known| name.starts_with(known)));
+        let of = PUBLISHED.iter().position(|published| published.is_of(summary));
         if let Some(of) = of {
             has_taken_part[of] = true;
             rows.extend(of_backend(summary, &PUBLISHED[of], count));
@@ -90,7 +112,10 @@ pub fn rows(details: &MohawkDetails, count: u64) -> Vec<Row> {
     for (published, has_taken_part) in PUBLISHED.iter().zip(has_taken_part) {
         if !has_taken_part {
             let why = "it did not take part: see what was not run";
-            rows.push(Row::new(format!("{}, as it was", published.about), None, "s", why).beside(published.seconds));
+            rows.push(
+                Row::new(format!("{}, 999 writes and 999 reads", published.title), None, "s", why)
+                    .beside(published.seconds),
+            );
         }
     }
     rows.extend(extra_per_write(details));
@@ -108,7 +133,7 @@ pub fn rows(details: &MohawkDetails, count: u64) -> Vec<Row> {
 
 /// Our endpoint in place of Mohawk, or the real one.
 fn server(summary: &ClassicSummary) -> &'static str {
-    if summary.backend.name.starts_with("mohawk at") {
+    if is_started(summary) {
         "the server that was given"
     } else {
         "our endpoint"
@@ -117,7 +142,7 @@ fn server(summary: &ClassicSummary) -> &'static str {
 
 fn of_backend(summary: &ClassicSummary, published: &PublishedBackend, count: u64) -> Vec<Row> {
     let name = &summary.backend.name;
-    let about = published.about;
+    let (title, about) = (published.title, published.about);
     let server = server(summary);
     let share = summary.client_cpu.zip(summary.seconds);
     let share = share.and_then(|(cpu, all)| one((all.mean > 0.0).then(|| 100.0 * cpu.mean / all.mean)));
@@ -132,8 +157,8 @@ fn of_backend(summary: &ClassicSummary, published: &PublishedBackend, count: u64
             summary.seconds,
             "s",
             format!(
-                "published of {about}, by a client in Python with the start of its interpreter; here {server}, by a \
-                 compiled client that sends the same bytes over as many connections, on another machine"
+                "published of {title}, by a client in Python with the start of its interpreter; here {server}, by a \
+                 compiled client that sends the same bytes over as many connections, on another machine{about}"
             ),
         )
         .beside(published.seconds),
@@ -155,7 +180,7 @@ fn of_backend(summary: &ClassicSummary, published: &PublishedBackend, count: u64
             format!("{name}, most memory of the server"),
             kib,
             "KiB",
-            format!("RSS, each half second; published as bytes, of {about}; here of {server} after its start"),
+            format!("RSS, each half second; published as bytes, of {title}; here of {server} after its start"),
         )
         .beside(published.rss_kib),
     ];
@@ -294,6 +319,10 @@ mod tests {
         assert_eq!(find("ring:, most memory").measured, Some(10.0));
         assert_eq!(find("sqlite: layout=mohawk, rows").measured, Some(1_997.0));
         assert_eq!(find("sqlite: a write beyond").measured, Some(5.0));
+        let mut started = summary("mohawk at h:1", 3.0, 1.0, 1_997);
+        started.backend.status = "Mohawk 0.15.4, Sqlite3".to_owned();
+        let of: Vec<bool> = PUBLISHED.iter().map(|published| published.is_of(&started)).collect();
+        assert_eq!(of, [false, true, false], "by what the server says, and not by its name");
         let few = super::rows(&details, 60);
         let time = few
             .iter()
@@ -308,6 +337,6 @@ mod tests {
         assert_eq!(find("Cassandra").ratio, None);
         assert!(!rows.iter().any(|row| row.what.starts_with("memory: as Hawkular, 999")));
         let kept = find("kept of one sample per second");
-        assert!((kept.measured.unwrap() - 100.0 / 30.0).abs() < 1e-9 && kept.why.contains("one in thirty"));
+        assert!((kept.measured.unwrap() - 100.0 / 30.0).abs() < 1e-9 && kept.why.contains("one sample in thirty"));
     }
 }

@@ -10,6 +10,9 @@ use super::TimesByWay;
 use crate::mohawk::load::Way;
 use crate::mohawk::processes::{Role, of_role};
 
+/// CPU time is counted in ticks of 10 ms: less than ten of them are no figure. In seconds.
+const CPU_MIN: f64 = 0.1;
+
 /// Fills in the summaries, in the order of the backends.
 pub(super) fn summarize(details: &mut MohawkDetails, backends: &[String], times: &TimesByWay) {
     for backend in backends {
@@ -74,7 +77,7 @@ fn loaded(runs: &[&LoadRun], times: &TimesByWay) -> Option<LoadSummary> {
         |of: &dyn Fn(&LoadRun) -> Option<f64>| Figure::of(&runs.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
     let per_request = |role: Role| {
         figure(&move |run: &LoadRun| {
-            let seconds = cpu_seconds(&run.processes, role)?;
+            let seconds = cpu_seconds(&run.processes, role).filter(|seconds| *seconds >= CPU_MIN)?;
             (run.sent > 0).then(|| 1e6 * seconds / run.sent as f64)
         })
     };
@@ -173,7 +176,7 @@ mod tests {
             due: 100,
             sent: 90,
             failed: 3,
-            processes: vec![process("endpoint", 0.009, &[])],
+            processes: vec![process("endpoint", 0.18, &[]), process("client", 0.09, &[])],
             ..LoadRun::default()
         };
         let mut details = MohawkDetails {
@@ -188,7 +191,7 @@ mod tests {
             panic!("{details:?}")
         };
         assert_eq!((summary.unanswered, summary.rounds, summary.write.count), (26, 2, 30));
-        assert!((summary.endpoint_us.unwrap().mean - 100.0).abs() < 1e-9);
-        assert_eq!(summary.client_us, None);
+        assert!((summary.endpoint_us.unwrap().mean - 2_000.0).abs() < 1e-9);
+        assert_eq!(summary.client_us, None, "nine ticks are no figure");
     }
 }

@@ -79,6 +79,7 @@ pub(super) fn run(context: &Context<'_>) -> Done {
         }
     });
     let prepared = (1..=context.options.connections).flat_map(|gauge| (0..PREPARED).map(move |number| (gauge, number)));
+    all.prepared = PREPARED * gauges(context);
     all.confirmed.extend(prepared);
     all
 }

@@ -39,7 +39,7 @@ impl Bar {
 
 /// A drawing of bars over one linear axis from 0.
 #[derive(Clone, Debug)]
-pub(super) struct Bars<'a> {
+pub(super) struct BarChart<'a> {
     pub(super) caption: &'a str,
     pub(super) about: &'a str,
     /// The names of the parts.
@@ -47,7 +47,7 @@ pub(super) struct Bars<'a> {
     pub(super) bars: Vec<Bar>,
 }
 
-impl Bars<'_> {
+impl BarChart<'_> {
     /// Draws them; nothing without a bar.
     pub(super) fn draw(&self, page: &mut Markup) {
         if self.bars.is_empty() {

@@ -5,7 +5,7 @@ use tsb_core::report::experiment::mohawk::{ClassicRun, ClassicSummary, LoadSumma
 use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
-use super::bars::{Bar, Bars, Part};
+use super::bars::{Bar, BarChart, Part};
 use crate::render::html::markup::Markup;
 use crate::render::html::{PLOT_STYLE, STYLE, begin};
 
@@ -113,7 +113,7 @@ fn as_it_was(result: &Reproduction, page: &mut Markup) {
             },
         }
     });
-    Bars {
+    BarChart {
         caption: "Where the time went",
         about: "Seconds. CPU time of the three parts, and the rest, in which all wait, such as for a disk; the line is the published time.",
         key: &["client", "endpoint", "database", "the rest"],
@@ -123,16 +123,16 @@ fn as_it_was(result: &Reproduction, page: &mut Markup) {
     let rows = details.classic.iter().map(classic_row);
     let columns = [
         "backend",
-        "server",
         "durability",
         "time",
+        "rows",
+        "204",
+        "right",
         "client CPU",
         "endpoint CPU",
         "database CPU",
         "endpoint RSS",
-        "rows",
-        "204",
-        "right",
+        "server",
     ];
     page.table("the rounds as they were", &columns, rows);
     let wrong = details.as_it_was.iter().flat_map(|run| {
@@ -151,16 +151,16 @@ fn classic_row(summary: &ClassicSummary) -> Vec<String> {
     let seconds = |figure: Option<Figure>| figure.map_or_else(dash, |figure| format!("{:.2} s", figure.mean));
     vec![
         summary.backend.name.clone(),
-        summary.backend.status.clone(),
         summary.backend.durability.clone(),
         with_interval(summary.seconds, "s"),
+        summary.rows.map_or_else(|| "differ".to_owned(), units::count),
+        summary.empty.map_or_else(|| "differ".to_owned(), units::count),
+        format!("{} of {}", summary.rounds_right, summary.rounds),
         seconds(summary.client_cpu),
         seconds(summary.endpoint_cpu),
         seconds(summary.database_cpu),
         summary.endpoint_rss.map_or_else(dash, |rss| units::bytes(rss.mean)),
-        summary.rows.map_or_else(|| "differ".to_owned(), units::count),
-        summary.empty.map_or_else(|| "differ".to_owned(), units::count),
-        format!("{} of {}", summary.rounds_right, summary.rounds),
+        summary.backend.status.clone(),
     ]
 }
 
@@ -206,10 +206,14 @@ fn corrected(result: &Reproduction, page: &mut Markup) {
                 value: rate.mean,
             }],
             published: None,
-            about: format!("{}/s, {}", units::count(rate.mean as u64), summary.backend.durability),
+            about: format!(
+                "{}/s, {}",
+                units::count(rate.mean.round() as u64),
+                summary.backend.durability
+            ),
         })
     });
-    Bars {
+    BarChart {
         caption: "Samples confirmed per second",
         about: "While was written. In the open loop the rate is what was asked, unless a backend does not hold it.",
         key: &[],
@@ -298,7 +302,7 @@ fn feed(details: &MohawkDetails, page: &mut Markup) {
         published: None,
         about: format!("{} of {}", units::count(feed.kept), units::count(feed.confirmed)),
     });
-    Bars {
+    BarChart {
         caption: "Samples kept",
         about: "Of the first round.",
         key: &[],
