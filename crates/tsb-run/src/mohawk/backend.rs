@@ -235,6 +235,7 @@ mod tests {
 
     #[test]
     fn the_rules_follow_from_what_a_server_says() {
+        use RowRule::{AfterStart, FromStart};
         let started = MohawkBackend::Started("h:1".to_owned());
         let rules = |status: Value| {
             let rules = started.rules(Answers::AsTheyWere, &status);
@@ -243,7 +244,6 @@ mod tests {
         let mohawk = |version: &str, key: &str, storage: &str| {
             rules(json!({"MetricsService": "STARTED", "MohawkVersion": version, key: storage}))
         };
-        use RowRule::{AfterStart, FromStart};
         assert_eq!(
             mohawk("0.15.4", "MohawkBackend", "Backend-Memory"),
             Some((FromStart, false, 30))
