@@ -2,6 +2,7 @@
 
 mod again;
 mod hm9000;
+mod mohawk;
 mod rrdcached;
 
 use std::fmt::Write as _;
@@ -17,6 +18,7 @@ pub use again::show;
 /// Runs the command.
 pub fn command(args: &ReproduceArgs) -> Result<Exit, Failure> {
     match &args.experiment {
+        Some(Experiment::Mohawk(args)) => mohawk::command(args),
         Some(Experiment::Rrdcached(args)) => rrdcached::command(args),
         Some(Experiment::Hm9000(args)) => hm9000::command(args),
         None => list(),

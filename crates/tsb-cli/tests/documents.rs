@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tsb_core::report::conformance::{CheckResult, ConformanceReport};
 use tsb_core::report::examination::Examination;
-use tsb_core::report::experiment::hm9000;
 use tsb_core::report::experiment::rrdcached::Reproduction;
+use tsb_core::report::experiment::{hm9000, mohawk};
 use tsb_core::report::listing::Listing;
 use tsb_core::report::{Comparison, Run, SCHEMA_VERSION, Verification};
 use tsb_run::Plan;
@@ -186,6 +186,54 @@ fn an_experiment_is_a_document() {
         assert!(ratio.is_some() && row.ratio == ratio, "{row:?}");
         assert!(!row.what.is_empty() && !row.why.is_empty());
     }
+}
+
+#[test]
+fn the_experiment_of_mohawk_is_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, page) = (path(folder.path(), "."), path(folder.path(), "page.html"));
+    let arguments = [
+        "reproduce",
+        "mohawk",
+        "--quick",
+        "--quiet",
+        "--format",
+        "json",
+        "--dir",
+        &dir,
+    ];
+    let small = [
+        "--backend",
+        "ring",
+        "--rounds",
+        "1",
+        "--count",
+        "10",
+        "--requests",
+        "10",
+    ];
+    let short = ["--seconds", "1", "--rate", "50", "--seed", "7", "--html", &page];
+    let (result, document) = read::<mohawk::Reproduction>(&printed(&[&arguments[..], &small, &short].concat()));
+    assert_eq!((result.plan.asked.count, result.plan.asked.seed), (10, 7));
+    assert_eq!(document["plan"]["backends"], serde_json::json!(["ring:"]));
+    let details = &result.experiment.details;
+    assert!(details.is_right() && details.failures.is_empty(), "{details:?}");
+    assert_eq!(
+        (details.as_it_was.len(), details.corrected.len(), details.feeds.len()),
+        (1, 4, 1)
+    );
+    let ways: Vec<&str> = details.ways.iter().map(|summary| summary.way.as_str()).collect();
+    assert_eq!(ways, ["kept", "batches", "concurrent", "open"]);
+    assert!(
+        result
+            .experiment
+            .rows
+            .iter()
+            .any(|row| row.published == Some(128.783) && row.measured.is_none())
+    );
+    // What it made is gone, and its page is there.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub mod hm9000;
 pub mod journal;
 pub mod json;
 pub mod loopback;
+pub mod mohawk;
 mod observer;
 pub mod place;
 pub mod plan;

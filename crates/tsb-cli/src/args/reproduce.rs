@@ -21,6 +21,8 @@ pub struct ReproduceArgs {
 /// The published experiments that can be repeated.
 #[derive(Debug, Subcommand)]
 pub enum Experiment {
+    /// Which backend of Mohawk is fastest? (Mohawk, 2017)
+    Mohawk(MohawkArgs),
     /// What does rrdcached buy? (kazeburo and sonots, 2012)
     Rrdcached(RrdcachedArgs),
     /// How many apps can HM9000 keep fresh in etcd? (Pivotal, 2013)
@@ -126,6 +128,66 @@ pub struct Hm9000Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// Also write a page with plots, which tells the story, into this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// What every experiment can be asked for.
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+}
+
+/// `tsb reproduce mohawk`
+#[derive(Debug, Args)]
+pub struct MohawkArgs {
+    /// Backend behind our endpoint: ring, sqlite or hawkular; without it, all three
+    ///
+    /// Give it several times for several. ring is Mohawk's memory, sqlite its SQLite, and hawkular
+    /// answers as Hawkular does, over a store in memory.
+    #[arg(long = "backend", value_name = "NAME")]
+    pub backends: Vec<String>,
+    /// Also put our endpoint in front of the MongoDB at this address, in Mohawk's layout
+    ///
+    /// Each run has a database of its own, which is removed. Credentials are read from
+    /// TSB_CREDENTIALS_MONGO.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub mongo: Option<String>,
+    /// Also measure the Mohawk, or Hawkular, that runs at this address
+    ///
+    /// Each run writes into a tenant of its own, which stays there. The rows that it has to return
+    /// are known for Mohawk 0.15 and 0.33, and for Hawkular.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub mohawk: Option<String>,
+    /// Rounds, in each of which every backend has a turn; without it 5, and 2 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Samples and windows of each run as it was; the original has 999
+    ///
+    /// With any other number, times have no ratio to the published ones.
+    #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    pub count: u64,
+    /// Writes of each corrected run in a closed loop, and as many reads; without it 1000, and 150
+    /// with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub requests: Option<u64>,
+    /// Gauges of a write with several samples; without it 100, and 50 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub batch: Option<u32>,
+    /// Connections of the runs with several
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub connections: u32,
+    /// Requests per second of the open loop, half of them writes; without it 200, and 100 with
+    /// --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub rate: Option<u64>,
+    /// Length of the open loop, in seconds; without it 20, and 5 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub seconds: Option<u64>,
+    /// Seed of the values and of the order of the rounds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Folder in which a temporary folder for the files of stores is made
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Also write a page that tells the story into this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// What every experiment can be asked for.

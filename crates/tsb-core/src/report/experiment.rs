@@ -4,6 +4,7 @@
 //! module of its name.
 
 pub mod hm9000;
+pub mod mohawk;
 pub mod rrdcached;
 
 use serde::{Deserialize, Serialize};

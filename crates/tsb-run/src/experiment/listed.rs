@@ -14,7 +14,13 @@ pub struct Listed {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Listed; 2] = [
+pub const EXPERIMENTS: [Listed; 3] = [
+    Listed {
+        name: "mohawk",
+        question: "Which backend of Mohawk is fastest? (Mohawk, 2017)",
+        needs: "nothing; with --mongo HOST:PORT a MongoDB takes part (cargo xtask servers up mongod starts one), with --mohawk HOST:PORT a Mohawk",
+        takes: "a quarter of an hour or longer, by the syncs of the disk; two minutes with --quick",
+    },
     Listed {
         name: "rrdcached",
         question: "What does rrdcached buy? (kazeburo and sonots, 2012)",
