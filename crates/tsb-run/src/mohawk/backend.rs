@@ -195,7 +195,8 @@ impl fmt::Display for MohawkBackend {
             Self::Ring => f.write_str("ring:"),
             Self::Sqlite => f.write_str("sqlite: layout=mohawk"),
             Self::Hawkular => f.write_str("memory: as Hawkular"),
-            Self::Mongo(address) => write!(f, "mongo://{address} layout=mohawk"),
+            // Short, as a label; the address is in the plan.
+            Self::Mongo(_) => f.write_str("mongo: layout=mohawk"),
             Self::Started(address) => write!(f, "mohawk at {address}"),
         }
     }

@@ -9,6 +9,8 @@ use tsb_run::units;
 
 /// Moments of a process that are shown, at the most.
 const MOMENTS: usize = 5;
+/// The least width of a column of backends, in characters.
+const WIDTH_MIN: usize = 24;
 
 /// The whole text.
 pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
@@ -75,12 +77,22 @@ fn wrong(details: &MohawkDetails) -> Vec<String> {
     classic.chain(loads).chain(feeds).collect()
 }
 
+/// The width of a column of backends: the name of one on a server has its address.
+fn width_of_names(details: &MohawkDetails) -> usize {
+    let names = details
+        .classic
+        .iter()
+        .map(|summary| summary.backend.name.chars().count());
+    names.max().unwrap_or(0).max(WIDTH_MIN)
+}
+
 fn as_it_was(out: &mut String, result: &Reproduction) {
     let count = result.plan.asked.count;
+    let width = width_of_names(&result.experiment.details);
     let _ = writeln!(
         out,
         "\nAs it was: one client, {count} writes, then {count} reads, a connection for each.\n\
-         {:24}  {:10}  {:>15}  {:>12}  {:>14}  {:>14}  {:>9}  {:>12}  {:>6}",
+         {:width$}  {:10}  {:>15}  {:>12}  {:>14}  {:>14}  {:>9}  {:>12}  {:>6}",
         "backend",
         "durability",
         "seconds",
@@ -99,7 +111,7 @@ fn as_it_was(out: &mut String, result: &Reproduction) {
         };
         let _ = writeln!(
             out,
-            "{:24}  {:10}  {:>15}  {:>12}  {:>14}  {:>14}  {:>9}  {rows:>12}  {:>6}",
+            "{:width$}  {:10}  {:>15}  {:>12}  {:>14}  {:>14}  {:>9}  {rows:>12}  {:>6}",
             summary.backend.name,
             summary.backend.durability,
             figure(summary.seconds, 2),
@@ -161,12 +173,13 @@ fn corrected(out: &mut String, result: &Reproduction) {
     if details.ways.is_empty() {
         return;
     }
+    let width = width_of_names(details);
     let _ = writeln!(
         out,
         "\nCorrected: connections are kept, all answer the same question, and what was confirmed is read back.\n\
          kept: one client, a sample per write. batches: one client, {} gauges per write. concurrent: {} clients. \
          open: {} requests per second for {} s, due at absolute times, over {} connections.\n\
-         {:10}  {:24}  {:10}  {:>17}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}  {:>23}  {:>15}",
+         {:10}  {:width$}  {:10}  {:>17}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}  {:>23}  {:>15}",
         asked.batch,
         asked.connections,
         asked.rate,
@@ -193,18 +206,18 @@ fn corrected(out: &mut String, result: &Reproduction) {
     });
     for way in ways {
         for summary in details.ways.iter().filter(|summary| summary.way == way) {
-            line(out, summary);
+            line(out, summary, width);
         }
     }
     let _ = writeln!(
         out,
         "p50, p99: of all rounds together, from sent, in the open loop from due, to answered; - where too few were made. \
-         samples/s: confirmed while was written. CPU: client + endpoint + database, - where it is too little to be counted. verified: read back as written, of \
-         those confirmed. Levels of durability differ: a faster backend may promise less."
+         samples/s: samples confirmed per second of writing. CPU: client + endpoint + database, - where it is too little \
+         to be counted. verified: read back as written, of those confirmed. Levels of durability differ: a faster backend may promise less."
     );
 }
 
-fn line(out: &mut String, summary: &LoadSummary) {
+fn line(out: &mut String, summary: &LoadSummary, width: usize) {
     let parts = [summary.client_us, summary.endpoint_us, summary.database_us];
     let parts: Vec<String> = parts.into_iter().map(|part| mean(part, 0)).collect();
     let unanswered = match summary.unanswered {
@@ -213,7 +226,7 @@ fn line(out: &mut String, summary: &LoadSummary) {
     };
     let _ = writeln!(
         out,
-        "{:10}  {:24}  {:10}  {:>17}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}  {:>23}  {:>15}{unanswered}",
+        "{:10}  {:width$}  {:10}  {:>17}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}  {:>23}  {:>15}{unanswered}",
         summary.way,
         summary.backend.name,
         summary.backend.durability,
@@ -236,12 +249,13 @@ fn feeds(out: &mut String, details: &MohawkDetails) {
     if details.feeds.is_empty() {
         return;
     }
+    let width = width_of_names(details);
     let _ = writeln!(out, "\nOne sample per second, all confirmed; kept:");
     for feed in details.feeds.iter().filter(|feed| feed.round == 0) {
         let share = 100.0 * feed.kept as f64 / feed.confirmed.max(1) as f64;
         let _ = writeln!(
             out,
-            "  {:24}  {} of {} ({share:.1} %)",
+            "  {:width$}  {} of {} ({share:.1} %)",
             feed.backend.name,
             units::count(feed.kept),
             units::count(feed.confirmed)
