@@ -207,7 +207,7 @@ static ELSEWHERE: OnceLock<PathBuf> = OnceLock::new();
 
 /// From now on this program keeps the files of servers in `folder`, and knows of no others.
 pub(super) fn keep_in(folder: &Path) {
-    // Whoever says so first is obeyed: a program has one such folder.
+    // The first call decides: a program has one such folder.
     let _ = ELSEWHERE.set(folder.to_owned());
 }
 
