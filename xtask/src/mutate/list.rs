@@ -321,7 +321,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         ..run(
             "the samples of an earlier run are judged",
             AUDITOR,
-            "start: self.scope.since.unwrap_or(Timestamp::MIN),",
+            "start: scope.since.unwrap_or(Timestamp::MIN),",
             "start: Timestamp::MIN,",
         )
     },

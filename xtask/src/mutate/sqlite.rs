@@ -50,8 +50,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     crash(
         "the SQLite store goes on after a failed commit",
         COMMIT,
-        "shared.failure.get_or_init(|| cause);",
-        "drop(cause);",
+        "shared.open.poison(|| format!(\"{what} failed: {}\", chain(&error)));",
+        "let _ = (shared, what);",
     ),
     unit(
         "the SQLite store replays a damaged frame",
