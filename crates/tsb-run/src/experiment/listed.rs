@@ -19,7 +19,7 @@ pub const EXPERIMENTS: [Listed; 3] = [
         name: "mohawk",
         question: "Which backend of Mohawk is fastest? (Mohawk, 2017)",
         needs: "nothing; with --mongo HOST:PORT a MongoDB takes part (cargo xtask servers up mongod starts one), with --mohawk HOST:PORT a Mohawk",
-        takes: "a quarter of an hour or longer, by the syncs of the disk; two minutes with --quick",
+        takes: "seven minutes or longer, by the syncs of the disk; two minutes with --quick",
     },
     Listed {
         name: "rrdcached",
