@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{capture, cargo, root, run, target_folder};
+use crate::shell::{capture, cargo, empty_folder, root, run, target_folder};
 
 pub(crate) use bare::check;
 
@@ -55,15 +55,6 @@ pub(crate) fn make(out: &Path) -> Result<DistFiles> {
     })
 }
 
-/// An empty folder.
-fn fresh(folder: PathBuf) -> Result<PathBuf> {
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
-
 /// Writes a file that anybody may read, and makes the folders above it.
 fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     let folder = path.parent().context("a file in a folder")?;
@@ -75,7 +66,7 @@ fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
 
 /// One folder that holds everything, as a compressed archive.
 fn archive(out: &Path, name: &str, program: &Path) -> Result<PathBuf> {
-    let folder = fresh(out.join(name))?;
+    let folder = empty_folder(out.join(name))?;
     put(&folder.join("tsb"), &fs::read(program)?, 0o755)?;
     run(Command::new(program).args(["man", "--dir"]).arg(folder.join("man")))?;
     for (shell, path) in COMPLETIONS {
@@ -98,7 +89,7 @@ fn archive(out: &Path, name: &str, program: &Path) -> Result<PathBuf> {
 fn package(out: &Path, version: &str, program: &Path) -> Result<PathBuf> {
     let architecture = capture(Command::new("dpkg").arg("--print-architecture"))?;
     let architecture = architecture.trim();
-    let folder = fresh(out.join("deb"))?;
+    let folder = empty_folder(out.join("deb"))?;
     put(&folder.join("usr/bin/tsb"), &fs::read(program)?, 0o755)?;
     let pages = folder.join("usr/share/man/man1");
     run(Command::new(program).args(["man", "--dir"]).arg(&pages))?;

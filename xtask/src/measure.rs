@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::bench;
-use crate::shell::{Stopwatch, capture, cargo, root, run, spell, succeeds, target_folder};
+use crate::shell::{Stopwatch, capture, cargo, empty_folder, root, run, spell, succeeds, target_folder};
 use crate::table::Table;
 use sections::{Excerpt, Program, SECTIONS, Section, Step};
 
@@ -280,12 +280,7 @@ fn kept(keep: &Excerpt, output: &str) -> String {
 
 /// An empty folder of this job's own below cargo's target folder.
 fn folder(name: &str) -> Result<PathBuf> {
-    let folder = target_folder()?.join("measure").join(name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder)
+    empty_folder(target_folder()?.join("measure").join(name))
 }
 
 #[cfg(test)]

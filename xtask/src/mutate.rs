@@ -67,9 +67,7 @@ impl Copy {
     fn new() -> Result<Self> {
         let folder = shell::target_folder()?.join("mutations");
         let sources = folder.join("workspace");
-        if sources.exists() {
-            fs::remove_dir_all(&sources).with_context(|| format!("cannot empty {}", sources.display()))?;
-        }
+        shell::remove_folder(&sources)?;
         let mut git = std::process::Command::new("git");
         let files = capture(git.args(["ls-files", "-z"]).current_dir(root()))?;
         for file in files.split('\0').filter(|file| !file.is_empty()) {

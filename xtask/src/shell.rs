@@ -1,7 +1,8 @@
 //! Child processes: run them in the open, capture them, and count what they cost.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -40,6 +41,21 @@ pub(crate) fn target_folder() -> Result<PathBuf> {
     let metadata: serde_json::Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let folder = metadata["target_directory"].as_str();
     Ok(folder.map_or_else(|| root().join("target"), PathBuf::from))
+}
+
+/// Makes a folder that holds nothing: what an earlier run left there is removed.
+pub(crate) fn empty_folder(folder: PathBuf) -> Result<PathBuf> {
+    remove_folder(&folder)?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Removes a folder with all that it holds, if it is there.
+pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 /// A command as one would type it.

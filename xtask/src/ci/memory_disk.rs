@@ -5,12 +5,12 @@
 //! Processes are killed there, and files survive that in memory as on a disk; power cuts are made
 //! elsewhere, by the steps `crashes` and `faults`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::shell::target_folder;
+use crate::shell::{empty_folder, remove_folder, target_folder};
 
 /// The file system in memory that Linux machines have.
 const MEMORY: &str = "/dev/shm";
@@ -40,8 +40,7 @@ impl MemoryDisk {
             _lock: lock,
         };
         // What an earlier run left there stays for now: by it, servers that it left running are stopped.
-        remove(&disk.temporary())?;
-        fs::create_dir_all(disk.temporary()).with_context(|| format!("cannot make {}", disk.folder.display()))?;
+        empty_folder(disk.temporary())?;
         Ok(Some(disk))
     }
 
@@ -58,17 +57,10 @@ impl MemoryDisk {
 
 impl Drop for MemoryDisk {
     fn drop(&mut self) {
-        if let Err(error) = remove(&self.folder) {
+        if let Err(error) = remove_folder(&self.folder) {
             eprintln!("{error:#}");
         }
     }
-}
-
-fn remove(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
-    Ok(())
 }
 
 /// One name per build folder: two checkouts are tested side by side.

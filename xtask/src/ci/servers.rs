@@ -176,8 +176,8 @@ fn with_servers(run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>) -> Resu
         servers::down(&names)?;
     }
     let ours: Vec<&str> = names.iter().copied().filter(|name| !servers::is_up(name)).collect();
-    servers::up(&names)?;
-    let ended = run(memory.as_ref());
+    // In memory the records of servers go with their files, so that none may be left running.
+    let ended = servers::up(&names).and_then(|()| run(memory.as_ref()));
     if !ours.is_empty() {
         servers::down(&ours)?;
     }

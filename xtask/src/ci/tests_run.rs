@@ -1,13 +1,12 @@
 //! Runs tests, benches in test mode and examples, and counts their results.
 
-use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::{Outcome, features};
-use crate::shell::{capture, cargo, root, run, run_seen, target_folder};
+use crate::shell::{capture, cargo, empty_folder, root, run, run_seen, target_folder};
 
 mod failures;
 
@@ -176,11 +175,7 @@ pub(super) fn examples() -> Result<Outcome> {
         .filter(|example| !BY_HAND.contains(&example.as_str()))
         .collect();
     for example in &run_here {
-        let scratch = folder.join("xtask-scratch").join(example);
-        if scratch.exists() {
-            fs::remove_dir_all(&scratch).with_context(|| format!("cannot empty {}", scratch.display()))?;
-        }
-        fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+        let scratch = empty_folder(folder.join("xtask-scratch").join(example))?;
         let mut command = Command::new(folder.join("release/examples").join(example));
         command
             .args(arguments(example, &scratch.to_string_lossy()))

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::Outcome;
-use crate::shell::{cargo, root, run, target_folder};
+use crate::shell::{cargo, empty_folder, root, run, target_folder};
 
 /// Runs every `sh` block of docs/tutorial.md in an empty directory, in order.
 pub(super) fn check() -> Result<Outcome> {
@@ -17,11 +17,7 @@ pub(super) fn check() -> Result<Outcome> {
         bail!("the tutorial has only {} blocks of commands", blocks.len());
     }
     let target = target_folder()?;
-    let folder = target.join("tutorial");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).context("cannot empty the tutorial's folder")?;
-    }
-    std::fs::create_dir_all(&folder)?;
+    let folder = empty_folder(target.join("tutorial"))?;
     for block in &blocks {
         follow(block, &folder, &target.join("release"))?;
     }

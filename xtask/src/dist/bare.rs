@@ -8,9 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{fresh, make};
+use super::make;
 use crate::ci::Outcome;
-use crate::shell::{capture, has, run, target_folder};
+use crate::shell::{capture, empty_folder, has, run, target_folder};
 
 /// Makes both files, installs the package into a bare root, and runs what it holds.
 pub(crate) fn check() -> Result<Outcome> {
@@ -36,7 +36,7 @@ pub(crate) fn check() -> Result<Outcome> {
     if !rustix::process::getuid().is_root() {
         return Ok(Outcome::Passed("made; it takes root to install it".to_owned()));
     }
-    let bare = fresh(out.join("root"))?;
+    let bare = empty_folder(out.join("root"))?;
     install(&bare, &made.package)?;
     let ran = runs_in(&bare);
     fs::remove_dir_all(&bare)?;

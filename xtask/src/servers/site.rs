@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::process::Process;
-use crate::shell::target_folder;
+use crate::shell::{empty_folder, target_folder};
 
 /// What the record says of a server, held against the processes that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,10 +110,7 @@ impl Site {
 
     /// Empties the folder: what an earlier life left is no part of this one.
     pub(super) fn clear(&mut self) -> Result<()> {
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder).with_context(|| format!("cannot empty {}", self.folder.display()))?;
-        }
-        fs::create_dir_all(&self.folder).with_context(|| format!("cannot make {}", self.folder.display()))
+        empty_folder(self.folder.clone()).map(drop)
     }
 
     /// Starts a process and records it.
