@@ -216,21 +216,14 @@ impl<'a> Auditor<'a> {
         ticks.samples_of(id, self.scope.workload, &mut self.replay)
     }
 
-    /// The answer of `read`, repeated while the store is silent.
-    fn answered<T>(&mut self, read: impl FnMut() -> tsb_stores::Result<T>) -> tsb_stores::Result<T> {
-        let (answer, repeated) = self.scope.answered(read)?;
-        self.audit.repeated_reads += repeated;
-        Ok(answer)
-    }
-
     fn ask(&mut self, ids: &[SeriesId]) -> tsb_stores::Result<StatedNewest> {
         let mut said = StatedNewest {
             newest: vec![None; ids.len()],
             accepted: vec![None; ids.len()],
         };
-        let store = self.scope.store;
-        self.answered(|| store.newest(ids, &mut said.newest))?;
-        self.answered(|| store.newest_accepted(ids, &mut said.accepted))?;
+        let (scope, repeated) = (self.scope, &mut self.audit.repeated_reads);
+        scope.answered(repeated, || scope.store.newest(ids, &mut said.newest))?;
+        scope.answered(repeated, || scope.store.newest_accepted(ids, &mut said.accepted))?;
         for at in said.newest.iter_mut().chain(&mut said.accepted) {
             *at = self.scope.of_this_run(*at);
         }
@@ -239,14 +232,14 @@ impl<'a> Auditor<'a> {
 
     /// The known rows of every archive, each with the time of its end.
     fn archives(&mut self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<ArchiveRows>> {
-        let store = self.scope.store;
+        let (scope, repeated) = (self.scope, &mut self.audit.repeated_reads);
         let read = |archive: ArchiveRule| {
             let span_s = rule.step_s as i64 * i64::from(archive.steps);
             let resample = Resample {
                 step_ns: span_s * 1_000_000_000,
                 consolidation: archive.consolidation,
             };
-            let rows = self.answered(|| store.rows(id, TimeRange::ALL, Some(resample)))?;
+            let rows = scope.answered(repeated, || scope.store.rows(id, TimeRange::ALL, Some(resample)))?;
             // A resampled row is stamped with its start.
             Ok(rows
                 .into_iter()
@@ -258,7 +251,7 @@ impl<'a> Auditor<'a> {
 
     /// The known slots of every archive, and since when each keeps them.
     fn slots(&mut self, rule: &SlotArchives, id: SeriesId) -> tsb_stores::Result<SlotAnswer> {
-        let store = self.scope.store;
+        let (scope, repeated) = (self.scope, &mut self.audit.repeated_reads);
         let mut answer = SlotAnswer {
             since_s: self.scope.since.map(Timestamp::as_secs),
             ..SlotAnswer::default()
@@ -269,7 +262,9 @@ impl<'a> Auditor<'a> {
                 step_ns: archive.slot_s * SECOND_NS as i64,
                 consolidation: rule.consolidation,
             };
-            let rows = self.answered(|| store.rows(id, TimeRange::ALL, (level > 0).then_some(resample)))?;
+            let rows = scope.answered(repeated, || {
+                scope.store.rows(id, TimeRange::ALL, (level > 0).then_some(resample))
+            })?;
             answer
                 .archives
                 .push(rows.into_iter().map(|(at, value)| (at.as_secs(), value)).collect());
@@ -292,16 +287,14 @@ impl<'a> Auditor<'a> {
             },
             resample: None,
         };
-        let ((), repeated) = scope.answered(|| {
+        scope.answered(&mut self.audit.repeated_reads, || {
             found.clear();
             scope.store.query(&query, &mut |_, times, values| {
                 found.times.extend_from_slice(times);
                 found.values.extend_from_slice(values);
                 ControlFlow::Continue(())
             })
-        })?;
-        self.audit.repeated_reads += repeated;
-        Ok(())
+        })
     }
 }
 

@@ -12,19 +12,19 @@ const ATTEMPTS: u64 = 4;
 const PAUSE_NS: u64 = SECOND_NS;
 
 impl Scope<'_> {
-    /// The answer of `read`, which is called again as long as the server is silent, and the number
-    /// of repetitions. `read` discards what an earlier call of it has read.
+    /// The answer of `read`, which is called again as long as the server is silent; `repeated`
+    /// counts that. `read` discards what an earlier call of it has read.
     ///
     /// # Errors
     /// The last error of `read`: one that is not silence, or silence after [`ATTEMPTS`].
-    pub(super) fn answered<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<(T, u64)> {
-        let mut repeated = 0;
-        loop {
+    pub(super) fn answered<T>(&self, repeated: &mut u64, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 1..ATTEMPTS {
             match read() {
-                Err(error) if error.is_silence() && repeated + 1 < ATTEMPTS => repeated += 1,
-                answer => return answer.map(|answer| (answer, repeated)),
+                Err(error) if error.is_silence() => *repeated += 1,
+                answer => return answer,
             }
             self.clock.wait_until(self.clock.now() + PAUSE_NS);
         }
+        read()
     }
 }
