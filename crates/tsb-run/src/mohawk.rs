@@ -20,6 +20,7 @@ mod one_hertz;
 mod processes;
 mod requests;
 mod windows;
+mod wrong_reads;
 
 pub use backend::MohawkBackend;
 pub use experiment::{MISTAKES, Request, measure, rows};

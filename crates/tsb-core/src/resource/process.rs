@@ -38,6 +38,13 @@ pub struct Usage {
     pub involuntary_switches: Option<u64>,
 }
 
+impl Usage {
+    /// CPU time in user mode and in the kernel, in nanoseconds.
+    pub const fn cpu_ns(&self) -> u64 {
+        self.user_cpu_ns + self.system_cpu_ns
+    }
+}
+
 /// A process, watched since a first reading.
 #[derive(Clone, Debug)]
 pub struct Process {
@@ -117,7 +124,7 @@ mod tests {
             });
         }
         let usage = own.usage().unwrap();
-        assert!(usage.user_cpu_ns + usage.system_cpu_ns >= 20_000_000, "{usage:?} {sum}");
+        assert!(usage.cpu_ns() >= 20_000_000, "{usage:?} {sum}");
         assert!(usage.rss_bytes > 100_000 && usage.rss_bytes <= usage.rss_bytes_max.unwrap_or(u64::MAX));
         assert!(Process::watch(u32::MAX).is_none());
     }

@@ -13,12 +13,10 @@ use super::gauges::Gauges;
 use super::processes::watched;
 use super::requests::Keeping;
 use super::windows::{SPACING_MS, empty_windows, rows_of_benchmark, rows_of_window, time_of, window_of};
-use crate::units;
+use super::wrong_reads::WrongReads;
 
 /// The name of the only gauge is this and its number.
 const GAUGE: &str = "example.doc";
-/// Wrong answers that are told in full.
-const TOLD: usize = 3;
 
 /// A run as it was.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +40,7 @@ struct Seen {
     write_ns: u64,
     write: Histogram,
     read: Histogram,
-    wrong: Vec<String>,
-    count_wrong: u64,
+    wrong: WrongReads,
 }
 
 /// Runs it. As in the original, a request that fails ends it.
@@ -81,9 +78,9 @@ pub(super) fn as_it_was(
         write: Quantiles::new(&seen.write),
         read: Quantiles::new(&seen.read),
         processes,
-        wrong: seen.wrong,
+        wrong: seen.wrong.sentences(),
     };
-    judge(&mut run, seen.count_wrong);
+    judge(&mut run);
     Ok(run)
 }
 
@@ -120,12 +117,8 @@ fn talk(
         let expected = endpoint
             .rules
             .map(|rules| rows_of_window(rules.rows, number, options.count));
-        if let Some(why) = what_is_wrong(&read.rows, window, now_ms, &gauges, expected) {
-            seen.count_wrong += 1;
-            if seen.wrong.len() < TOLD {
-                seen.wrong.push(format!("read {number}: {why}"));
-            }
-        }
+        let why = what_is_wrong(&read.rows, window, now_ms, &gauges, expected);
+        seen.wrong.note(why.map(|why| format!("read {number}: {why}")));
     }
     Ok(seen)
 }
@@ -165,11 +158,7 @@ fn what_is_wrong(
 }
 
 /// Holds the sums against what the backend has to return.
-fn judge(run: &mut ClassicRun, count_wrong: u64) {
-    if count_wrong > run.wrong.len() as u64 {
-        run.wrong
-            .push(format!("{} reads were wrong in all", units::count(count_wrong)));
-    }
+fn judge(run: &mut ClassicRun) {
     for (what, found, expected) in [
         ("rows", run.rows, run.rows_expected),
         ("answers of status 204", run.empty, run.empty_expected),
@@ -236,7 +225,7 @@ mod tests {
             empty_expected: Some(0),
             ..ClassicRun::default()
         };
-        judge(&mut run, 0);
+        judge(&mut run);
         assert_eq!(run.wrong, ["998 rows instead of 1997"]);
         count_accepted(&mut run, Some(998), 999);
         assert_eq!(run.wrong.len(), 2);
@@ -244,7 +233,7 @@ mod tests {
             rows: 5,
             ..ClassicRun::default()
         };
-        judge(&mut unknown, 0);
+        judge(&mut unknown);
         count_accepted(&mut unknown, None, 999);
         assert!(unknown.wrong.is_empty());
     }

@@ -112,17 +112,19 @@ impl ClientConnection {
         };
         let sent = stream.write_all(self.out.as_bytes());
         sent.map_err(|error| failed("write to", &error))?;
-        self.input.clear();
+        let mut filled = 0;
         loop {
-            let from = self.input.len();
-            self.input.resize(from + PIECE, 0);
-            let read = stream.read(&mut self.input[from..]);
+            // Grows for a long answer, and is never cleared: it would be part of each time.
+            if self.input.len() < filled + PIECE {
+                self.input.resize(filled + PIECE, 0);
+            }
+            let read = stream.read(&mut self.input[filled..]);
             let read = read.map_err(|error| failed("read from", &error))?;
-            self.input.truncate(from + read);
             if read == 0 {
                 return Err(format!("{} closed the connection before it answered", self.address));
             }
-            match Answer::read(&self.input) {
+            filled += read;
+            match Answer::read(&self.input[..filled]) {
                 Ok(Some((answer, _))) => return Ok(answer),
                 Ok(None) => {}
                 Err(error) => return Err(format!("{} does not answer in HTTP: {error}", self.address)),

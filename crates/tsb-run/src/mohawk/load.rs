@@ -19,11 +19,9 @@ use super::endpoint::OpenEndpoint;
 use super::gauges::Gauges;
 use super::processes::watched;
 use super::windows::{RowRule, SPACING_MS};
+use super::wrong_reads::WrongReads;
 
 pub(super) use read_back::range_of;
-
-/// Wrong answers of a client that are told in full.
-const TOLD: usize = 3;
 
 /// How a backend is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,8 +173,7 @@ struct Done {
     prepared: u64,
     /// When the last write was confirmed, in nanoseconds of the clock.
     written_at: u64,
-    wrong: Vec<String>,
-    count_wrong: u64,
+    wrong: WrongReads,
     first_error: Option<String>,
 }
 
@@ -184,14 +181,6 @@ impl Done {
     fn failed(&mut self, why: String) {
         self.failed += 1;
         self.first_error.get_or_insert(why);
-    }
-
-    fn wrong(&mut self, why: Option<String>) {
-        let Some(why) = why else { return };
-        self.count_wrong += 1;
-        if self.wrong.len() < TOLD {
-            self.wrong.push(why);
-        }
     }
 
     fn merge(&mut self, other: Self) {
@@ -202,13 +191,27 @@ impl Done {
         self.failed += other.failed;
         self.confirmed.extend(other.confirmed);
         self.written_at = self.written_at.max(other.written_at);
-        self.count_wrong += other.count_wrong;
-        self.wrong.extend(other.wrong);
-        self.wrong.truncate(TOLD);
+        self.wrong.merge(other.wrong);
         if let Some(why) = other.first_error {
             self.first_error.get_or_insert(why);
         }
     }
+}
+
+/// Runs a thread per client, which is given its number from 0, and adds up what they did.
+fn by_clients(options: &LoadOptions<'_>, one: impl Fn(u32) -> Done + Sync) -> Done {
+    let (one, mut all) = (&one, Done::default());
+    std::thread::scope(|scope| {
+        let clients = 0..options.clients();
+        let threads: Vec<_> = clients.map(|client| scope.spawn(move || one(client))).collect();
+        for thread in threads {
+            match thread.join() {
+                Ok(done) => all.merge(done),
+                Err(panic) => all.failed(crate::error::panic_message(&*panic)),
+            }
+        }
+    });
+    all
 }
 
 /// A run and its histograms, which rounds share.
@@ -283,10 +286,7 @@ fn fill_in(run: &mut LoadRun, done: &Done, writing_ns: u64) {
     run.write = Quantiles::new(&done.write);
     run.read = Quantiles::new(&done.read);
     run.service = run.asked_per_second.map(|_| Quantiles::new(&done.service));
-    run.wrong.clone_from(&done.wrong);
-    if done.count_wrong > run.wrong.len() as u64 {
-        run.wrong.push(format!("{} reads were wrong in all", done.count_wrong));
-    }
+    run.wrong = done.wrong.sentences();
     if let Some(why) = &done.first_error {
         run.wrong
             .push(format!("{} requests failed, the first: {why}", done.failed));

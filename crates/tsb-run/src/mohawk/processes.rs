@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tsb_core::report::experiment::mohawk::{ProcessLoad, ProcessMoment};
-use tsb_core::resource::{Process, Usage};
+use tsb_core::resource::Process;
 use tsb_core::time::{Clock, SECOND_NS};
 
 /// Between two moments, as in the document.
@@ -50,29 +50,48 @@ impl Participant {
 }
 
 /// A participant while it is watched.
-struct Watched<'a> {
-    participant: &'a Participant,
+struct Watched {
     process: Process,
+    /// When the process was started, if that is what `process` counts from.
+    started: Option<u64>,
+    /// CPU time before the run, of that which `process` counts.
+    before_ns: u64,
+    /// CPU time in the run until the last reading, and the time of that.
     cpu_ns: u64,
     at_ns: u64,
     load: ProcessLoad,
 }
 
-fn cpu_ns(usage: &Usage) -> u64 {
-    usage.user_cpu_ns + usage.system_cpu_ns
-}
+impl Watched {
+    /// `None` if the process does not exist. `start` of the run, in nanoseconds of the clock.
+    fn new(participant: &Participant, start: u64) -> Option<Self> {
+        let (process, started) = match &participant.life {
+            Some((process, started)) => (process.clone(), Some(*started)),
+            None => (Process::watch(participant.pid)?, None),
+        };
+        let before_ns = process.usage()?.cpu_ns();
+        Some(Self {
+            process,
+            started,
+            before_ns,
+            cpu_ns: 0,
+            at_ns: start,
+            load: ProcessLoad {
+                role: participant.role.name().to_owned(),
+                ..ProcessLoad::default()
+            },
+        })
+    }
 
-impl Watched<'_> {
     /// Reads it, `now` in nanoseconds of the clock, `start` of the run.
     fn look(&mut self, now: u64, start: u64) {
         // One that has ended keeps what it had.
         let Some(usage) = self.process.usage() else { return };
-        let used = cpu_ns(&usage);
+        let used = usage.cpu_ns().saturating_sub(self.before_ns);
         let since = now.saturating_sub(self.at_ns).max(1) as f64;
-        let life = self.participant.life.as_ref();
-        let lifetime = life.and_then(|(process, started)| {
-            let lived = now.saturating_sub(*started).max(1) as f64;
-            Some(100.0 * cpu_ns(&process.usage()?) as f64 / lived)
+        let lifetime = self.started.map(|started| {
+            let lived = now.saturating_sub(started).max(1) as f64;
+            100.0 * usage.cpu_ns() as f64 / lived
         });
         self.load.moments.push(ProcessMoment {
             at_seconds: now.saturating_sub(start) as f64 / SECOND_NS as f64,
@@ -95,21 +114,8 @@ pub(super) fn watched<T>(
     work: impl FnOnce() -> T,
 ) -> (T, Vec<ProcessLoad>) {
     let start = clock.now();
-    let mut all: Vec<Watched<'_>> = participants
-        .iter()
-        .filter_map(|participant| {
-            Some(Watched {
-                participant,
-                process: Process::watch(participant.pid)?,
-                cpu_ns: 0,
-                at_ns: start,
-                load: ProcessLoad {
-                    role: participant.role.name().to_owned(),
-                    ..ProcessLoad::default()
-                },
-            })
-        })
-        .collect();
+    let watched = participants.iter().filter_map(|one| Watched::new(one, start));
+    let mut all: Vec<Watched> = watched.collect();
     let is_over = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         let (all, is_over_flag) = (&mut all, &is_over);

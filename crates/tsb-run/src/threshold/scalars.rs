@@ -247,7 +247,7 @@ fn watched_rss(run: &Run) -> Option<f64> {
 
 /// CPU time over the duration of the run: how many cores were busy.
 fn cores(run: &Run, processes: &[Usage]) -> Option<f64> {
-    let cpu_ns = processes.iter().map(|usage| usage.user_cpu_ns + usage.system_cpu_ns);
+    let cpu_ns = processes.iter().map(Usage::cpu_ns);
     let is_known = !processes.is_empty() && run.duration_ns > 0;
     is_known.then(|| cpu_ns.sum::<u64>() as f64 / run.duration_ns as f64)
 }

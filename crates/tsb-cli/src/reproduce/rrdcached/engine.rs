@@ -127,7 +127,7 @@ impl Engine {
             // The system counts it in ticks, of 10 ms mostly.
             Server::Daemon(_) => {
                 let usage = self.process.as_ref().and_then(Process::usage);
-                usage.map_or(0, |usage| usage.user_cpu_ns + usage.system_cpu_ns)
+                usage.map_or(0, |usage| usage.cpu_ns())
             }
         }
     }

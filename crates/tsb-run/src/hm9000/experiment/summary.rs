@@ -3,6 +3,7 @@
 
 use tsb_core::report::experiment::Figure;
 use tsb_core::report::experiment::hm9000::{Break, CorrectedRun, CurvePoint, Hm9000Details};
+use tsb_core::resource::Usage;
 
 /// Fills in the curve and the breaks.
 pub(super) fn summarize(details: &mut Hm9000Details, stores: &[String]) {
@@ -59,7 +60,7 @@ fn point(details: &Hm9000Details, store: &str, apps: usize, runs: &[&CorrectedRu
 fn cpu_seconds_per_million(run: &CorrectedRun) -> Option<f64> {
     let own = run.own.as_ref()?;
     let all = run.servers.iter().chain([own]);
-    let cpu_ns: u64 = all.map(|usage| usage.user_cpu_ns + usage.system_cpu_ns).sum();
+    let cpu_ns: u64 = all.map(Usage::cpu_ns).sum();
     (run.keys_acknowledged > 0).then(|| cpu_ns as f64 / 1e9 / (run.keys_acknowledged as f64 / 1e6))
 }
 

@@ -3,26 +3,13 @@
 
 use std::sync::Barrier;
 
-use super::{Context, Done};
+use super::{Context, Done, by_clients};
 use crate::mohawk::requests::Keeping;
 
 /// Runs all clients.
 pub(super) fn run(context: &Context<'_>) -> Done {
-    let clients = context.options.clients();
-    let are_written = &Barrier::new(clients as usize);
-    let mut all = Done::default();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..clients)
-            .map(|client| scope.spawn(move || one(context, client, are_written)))
-            .collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(done) => all.merge(done),
-                Err(panic) => all.failed(crate::error::panic_message(&*panic)),
-            }
-        }
-    });
-    all
+    let are_written = Barrier::new(context.options.clients() as usize);
+    by_clients(context.options, |client| one(context, client, &are_written))
 }
 
 fn one(context: &Context<'_>, client: u32, are_written: &Barrier) -> Done {
@@ -74,7 +61,8 @@ fn one(context: &Context<'_>, client: u32, are_written: &Barrier) -> Done {
             Ok(read) => {
                 done.read.record(context.clock.now() - sent);
                 let there = |near: u64| is_there.get(near as usize).copied().unwrap_or(false);
-                done.wrong(context.what_is_wrong(&read.rows, (gauge, number), there));
+                done.wrong
+                    .note(context.what_is_wrong(&read.rows, (gauge, number), there));
             }
             Err(why) => done.failed(why),
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::time::{SECOND_NS, sharpen_timers};
 
-use super::{Context, Done, LoadOptions};
+use super::{Context, Done, LoadOptions, by_clients};
 use crate::mohawk::connection::{ClientConnection, Outcome};
 use crate::mohawk::requests::Keeping;
 
@@ -66,18 +66,7 @@ fn due(index: u64, gauges: u64) -> Due {
 pub(super) fn run(context: &Context<'_>) -> Done {
     let next = AtomicU64::new(0);
     let start = context.clock.now();
-    let mut all = Done::default();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..context.options.connections)
-            .map(|_| scope.spawn(|| one(context, start, &next)))
-            .collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(done) => all.merge(done),
-                Err(panic) => all.failed(crate::error::panic_message(&*panic)),
-            }
-        }
-    });
+    let mut all = by_clients(context.options, |_| one(context, start, &next));
     let prepared = (1..=context.options.connections).flat_map(|gauge| (0..PREPARED).map(move |number| (gauge, number)));
     all.prepared = PREPARED * gauges(context);
     all.confirmed.extend(prepared);
@@ -138,7 +127,8 @@ fn ask(context: &Context<'_>, connection: &mut ClientConnection, request: Due, d
         }
         Due::Read { gauge, number } => {
             let read = connection.get(&context.gauges.name(gauge), context.window(number), None)?;
-            done.wrong(context.what_is_wrong(&read.rows, (gauge, number), |near| near < PREPARED));
+            done.wrong
+                .note(context.what_is_wrong(&read.rows, (gauge, number), |near| near < PREPARED));
             Ok(())
         }
     }
