@@ -5,6 +5,7 @@ pub mod capacity;
 pub mod compare;
 pub mod compared_files;
 pub mod csv;
+pub mod experiment_figures;
 pub mod figures;
 pub mod html;
 pub mod lines;

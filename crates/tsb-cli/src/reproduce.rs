@@ -42,6 +42,17 @@ fn list() -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Writes sentences below a heading; nothing if there is none.
+fn sentences(out: &mut String, heading: &str, all: &[String]) {
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{heading}");
+    for sentence in all {
+        let _ = writeln!(out, "  - {sentence}");
+    }
+}
+
 /// Prints progress, unless it is not wanted.
 fn say(args: &ExperimentArgs, what: &str) {
     if !args.quiet {

@@ -152,20 +152,17 @@ fn a_listener_for_files_reports_in_a_document() {
     assert_eq!(document.get("seed"), None);
 }
 
+/// The arguments of a quick experiment as JSON, in a folder.
+fn quick<'a>(experiment: &'a str, dir: &'a str) -> [&'a str; 8] {
+    let [command, speed, talk] = ["reproduce", "--quick", "--quiet"];
+    [command, experiment, speed, talk, "--format", "json", "--dir", dir]
+}
+
 #[test]
 fn an_experiment_is_a_document() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().to_str().unwrap();
-    let arguments = [
-        "reproduce",
-        "rrdcached",
-        "--quick",
-        "--quiet",
-        "--format",
-        "json",
-        "--dir",
-        dir,
-    ];
+    let arguments = quick("rrdcached", dir);
     let (result, document) = read::<Reproduction>(&printed(&arguments));
     // The smallest published size, so that there are rows.
     assert_eq!((result.plan.asked.files, result.plan.is_quick), (vec![1_000], true));
@@ -192,16 +189,7 @@ fn an_experiment_is_a_document() {
 fn the_experiment_of_mohawk_is_a_document() {
     let folder = tempfile::tempdir().unwrap();
     let (dir, page) = (path(folder.path(), "."), path(folder.path(), "page.html"));
-    let arguments = [
-        "reproduce",
-        "mohawk",
-        "--quick",
-        "--quiet",
-        "--format",
-        "json",
-        "--dir",
-        &dir,
-    ];
+    let arguments = quick("mohawk", &dir);
     let small = [
         "--backend",
         "ring",
@@ -240,16 +228,7 @@ fn the_experiment_of_mohawk_is_a_document() {
 fn the_experiment_of_hm9000_is_a_document() {
     let folder = tempfile::tempdir().unwrap();
     let (dir, page) = (path(folder.path(), "."), path(folder.path(), "page.html"));
-    let arguments = [
-        "reproduce",
-        "hm9000",
-        "--quick",
-        "--quiet",
-        "--format",
-        "json",
-        "--dir",
-        &dir,
-    ];
+    let arguments = quick("hm9000", &dir);
     let small = [
         "--store", "memory:", "--store", "sqlite:", "--apps", "300", "--rounds", "1",
     ];

@@ -118,6 +118,17 @@ fn without_a_name_the_experiments_are_listed() {
     assert!(text.contains("tsb reproduce mohawk\n  asks"), "{text}");
 }
 
+/// Checks that these arguments are refused as bad usage, in these words.
+fn refuses(experiment: &str, arguments: &[&str], words: &str) {
+    let output = tsb(&["reproduce", experiment, "--quick"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains(words), "{errors}");
+}
+
 #[test]
 fn what_hm9000_cannot_do_is_refused_before_it_starts() {
     for (arguments, words) in [
@@ -130,13 +141,7 @@ fn what_hm9000_cannot_do_is_refused_before_it_starts() {
         (&["--apps", "0"], "it is from 1 to"),
         (&["--out", "x.json", "--html", "x.json"], "name the same file"),
     ] {
-        let output = tsb(&["reproduce", "hm9000", "--quick"])
-            .args(arguments)
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains(words), "{errors}");
+        refuses("hm9000", arguments, words);
     }
 }
 
@@ -407,13 +412,7 @@ fn what_mohawk_cannot_do_is_refused_or_said() {
         (&["--mohawk", "user@h:1"], "HOST:PORT"),
         (&["--count", "1"], "2..=10000"),
     ] {
-        let output = tsb(&["reproduce", "mohawk", "--quick"])
-            .args(arguments)
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains(words), "{errors}");
+        refuses("mohawk", arguments, words);
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod bars;
 mod chart;
+mod frame;
 pub(super) mod hm9000;
 pub(super) mod mohawk;
+mod plot;
 pub(super) mod rrdcached;

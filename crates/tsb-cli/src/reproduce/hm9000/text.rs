@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+use tsb_core::report::experiment::Row;
 use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Hm9000Details, Reproduction};
-use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
+
+use crate::render::experiment_figures::{mean, mean_and_half};
+use crate::reproduce::sentences;
 
 /// Lines of the original's output that are shown, at the end of its first run.
 const LINES: usize = 4;
@@ -21,10 +24,8 @@ pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     as_it_was(&mut out, details);
     curve(&mut out, result);
     published(&mut out, &experiment.rows);
-    let _ = writeln!(out, "\nWhat the original got wrong, or left unmeasured");
-    for mistake in &experiment.mistakes {
-        let _ = writeln!(out, "  - {mistake}");
-    }
+    let heading = "What the original got wrong, or left unmeasured";
+    sentences(&mut out, heading, &experiment.mistakes);
     for failure in &details.failures {
         let _ = writeln!(out, "\nNot measured: {failure}");
     }
@@ -126,25 +127,12 @@ fn line(out: &mut String, point: &CurvePoint) {
         "{:>9}  {:24}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
         units::count(point.apps as u64),
         point.store,
-        figure(point.fresh_at, 2),
-        figure(point.keys_per_second, 0),
-        figure(point.response_p90_ms, 1),
-        point
-            .cpu_seconds_per_million
-            .map_or_else(|| "-".to_owned(), |figure| format!("{:.2}", figure.mean)),
+        mean_and_half(point.fresh_at, 2),
+        mean_and_half(point.keys_per_second, 0),
+        mean_and_half(point.response_p90_ms, 1),
+        mean(point.cpu_seconds_per_million, 2),
         format!("{}/{}", point.rounds_kept, point.rounds),
     );
-}
-
-/// The mean and half of its interval.
-fn figure(figure: Option<Figure>, digits: usize) -> String {
-    let Some(figure) = figure else {
-        return "-".to_owned();
-    };
-    match figure.high {
-        Some(high) => format!("{:.digits$} +-{:.digits$}", figure.mean, high - figure.mean),
-        None => format!("{:.digits$}", figure.mean),
-    }
 }
 
 fn published(out: &mut String, rows: &[Row]) {

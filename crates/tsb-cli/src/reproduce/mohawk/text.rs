@@ -3,9 +3,12 @@
 use std::fmt::Write;
 
 use tsb_core::latency::Quantiles;
+use tsb_core::report::experiment::Row;
 use tsb_core::report::experiment::mohawk::{ClassicRun, LoadSummary, MohawkDetails, Reproduction};
-use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
+
+use crate::render::experiment_figures::{dash, mean, mean_and_half, mohawk_number};
+use crate::reproduce::sentences;
 
 /// Moments of a process that are shown, at the most.
 const MOMENTS: usize = 5;
@@ -50,31 +53,13 @@ pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     out
 }
 
-fn sentences(out: &mut String, heading: &str, all: &[String]) {
-    if all.is_empty() {
-        return;
-    }
-    let _ = writeln!(out, "\n{heading}");
-    for sentence in all {
-        let _ = writeln!(out, "  - {sentence}");
-    }
-}
-
-/// Every wrong answer that is told, with its run.
+/// All wrong answers, each with the run that got it.
 fn wrong(details: &MohawkDetails) -> Vec<String> {
-    let classic = details.as_it_was.iter().flat_map(|run| {
-        let about = format!("as it was, {}, round {}", run.backend.name, run.round + 1);
-        run.wrong.iter().map(move |why| format!("{about}: {why}"))
-    });
-    let loads = details.corrected.iter().flat_map(|run| {
-        let about = format!("{}, {}, round {}", run.way, run.backend.name, run.round + 1);
-        run.wrong.iter().map(move |why| format!("{about}: {why}"))
-    });
-    let feeds = details.feeds.iter().flat_map(|run| {
-        let about = format!("one sample per second, {}, round {}", run.backend.name, run.round + 1);
-        run.wrong.iter().map(move |why| format!("{about}: {why}"))
-    });
-    classic.chain(loads).chain(feeds).collect()
+    let as_it_was = details.wrong_as_it_was().map(|wrong| format!("as it was, {wrong}"));
+    let feeds = details
+        .wrong_feeds()
+        .map(|wrong| format!("one sample per second, {wrong}"));
+    as_it_was.chain(details.wrong_corrected()).chain(feeds).collect()
 }
 
 /// The width of a column of backends: the name of one on a server has its address.
@@ -114,7 +99,7 @@ fn as_it_was(out: &mut String, result: &Reproduction) {
             "{:width$}  {:10}  {:>15}  {:>12}  {:>14}  {:>14}  {:>9}  {rows:>12}  {:>6}",
             summary.backend.name,
             summary.backend.durability,
-            figure(summary.seconds, 2),
+            mean_and_half(summary.seconds, 2),
             mean(summary.client_cpu, 2),
             mean(summary.endpoint_cpu, 2),
             mean(summary.database_cpu, 2),
@@ -197,17 +182,8 @@ fn corrected(out: &mut String, result: &Reproduction) {
         "CPU us/request",
         "verified"
     );
-    let mut ways: Vec<&str> = details.ways.iter().map(|summary| summary.way.as_str()).collect();
-    let mut seen = Vec::new();
-    ways.retain(|way| {
-        let is_new = !seen.contains(way);
-        seen.push(way);
-        is_new
-    });
-    for way in ways {
-        for summary in details.ways.iter().filter(|summary| summary.way == way) {
-            line(out, summary, width);
-        }
+    for summary in details.by_way() {
+        line(out, summary, width);
     }
     let _ = writeln!(
         out,
@@ -230,7 +206,7 @@ fn line(out: &mut String, summary: &LoadSummary, width: usize) {
         summary.way,
         summary.backend.name,
         summary.backend.durability,
-        figure(summary.requests_per_second, 0),
+        mean_and_half(summary.requests_per_second, 0),
         mean(summary.samples_per_second, 0),
         quantile(&summary.write, |all| all.p50_ns),
         quantile(&summary.write, |all| all.p99_ns),
@@ -266,11 +242,7 @@ fn feeds(out: &mut String, details: &MohawkDetails) {
 fn published(out: &mut String, rows: &[Row]) {
     let _ = writeln!(out, "\nPublished (a desktop, 2017) beside measured here");
     for row in rows {
-        let number = |value: f64| match row.unit.as_str() {
-            "KiB" | "rows" => units::count(value.round() as u64),
-            "%" => format!("{value:.1}"),
-            _ => format!("{value:.3}"),
-        };
+        let number = |value: f64| mohawk_number(row, value);
         let published = row.published.map_or_else(
             || "not published".to_owned(),
             |value| format!("published {} {}", number(value), row.unit),
@@ -290,24 +262,6 @@ fn published(out: &mut String, rows: &[Row]) {
     }
 }
 
-fn dash() -> String {
-    "-".to_owned()
-}
-
 fn quantile(all: &Quantiles, of: impl Fn(&Quantiles) -> Option<u64>) -> String {
     of(all).map_or_else(dash, units::nanos)
-}
-
-fn mean(figure: Option<Figure>, digits: usize) -> String {
-    figure.map_or_else(dash, |figure| format!("{:.digits$}", figure.mean))
-}
-
-/// The mean and half of its interval.
-fn figure(figure: Option<Figure>, digits: usize) -> String {
-    match figure {
-        Some(Figure {
-            mean, high: Some(high), ..
-        }) => format!("{mean:.digits$} +-{:.digits$}", high - mean),
-        other => mean(other, digits),
-    }
 }

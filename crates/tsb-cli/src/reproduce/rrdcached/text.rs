@@ -8,6 +8,8 @@ use serde_json::Value;
 use tsb_core::report::experiment::rrdcached::{Beyond, Pass, Reproduction, Round, passes};
 use tsb_core::report::experiment::{Figure, Row};
 
+use crate::reproduce::sentences;
+
 /// The whole text.
 pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
@@ -22,10 +24,8 @@ pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     if let Some(simulated) = &experiment.details.simulated {
         predictions::table(&mut out, simulated);
     }
-    let _ = writeln!(out, "\nWhat the original got wrong, or left unmeasured");
-    for mistake in &experiment.mistakes {
-        let _ = writeln!(out, "  - {mistake}");
-    }
+    let heading = "What the original got wrong, or left unmeasured";
+    sentences(&mut out, heading, &experiment.mistakes);
     let _ = writeln!(
         out,
         "\n{} files do not hold what they were told last; took {:.0} s",

@@ -66,6 +66,38 @@ impl MohawkDetails {
             && self.corrected.iter().all(|run| run.wrong.is_empty())
             && self.feeds.iter().all(|run| run.wrong.is_empty())
     }
+
+    /// The wrong answers of the runs as they were, each behind its backend and round.
+    pub fn wrong_as_it_was(&self) -> impl Iterator<Item = String> {
+        let runs = self.as_it_was.iter();
+        runs.flat_map(|run| wrong_answers(run.backend.name.clone(), run.round, &run.wrong))
+    }
+
+    /// The wrong answers of the corrected runs, each behind its way, backend and round.
+    pub fn wrong_corrected(&self) -> impl Iterator<Item = String> {
+        let of = |run: &LoadRun| format!("{}, {}", run.way, run.backend.name);
+        let runs = self.corrected.iter();
+        runs.flat_map(move |run| wrong_answers(of(run), run.round, &run.wrong))
+    }
+
+    /// What was wrong with the feeds of one sample per second, each behind its backend and round.
+    pub fn wrong_feeds(&self) -> impl Iterator<Item = String> {
+        let runs = self.feeds.iter();
+        runs.flat_map(|run| wrong_answers(run.backend.name.clone(), run.round, &run.wrong))
+    }
+
+    /// The summaries of the corrected runs, the backends of a way together.
+    pub fn by_way(&self) -> Vec<&LoadSummary> {
+        let first_of = |way: &str| self.ways.iter().position(|summary| summary.way == way);
+        let mut sorted: Vec<&LoadSummary> = self.ways.iter().collect();
+        sorted.sort_by_key(|summary| first_of(&summary.way));
+        sorted
+    }
+}
+
+/// The sentences of one run, with what it was; the round is counted from 0.
+fn wrong_answers(of: String, round: u32, wrong: &[String]) -> impl Iterator<Item = String> {
+    wrong.iter().map(move |why| format!("{of}, round {}: {why}", round + 1))
 }
 
 /// A backend as it stood behind the interface.

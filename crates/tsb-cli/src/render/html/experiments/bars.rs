@@ -1,9 +1,9 @@
 //! Horizontal bars of several parts, with a mark for what was published, as SVG without a script.
 
+use super::plot::PlotFrame;
+use crate::render::html::axis::WIDTH;
 use crate::render::html::markup::Markup;
 
-/// Width of a drawing, in its own units.
-const WIDTH: f64 = 960.0;
 /// Room for names before the bars, and for values behind them.
 const LEFT: f64 = 260.0;
 const RIGHT: f64 = 190.0;
@@ -42,7 +42,7 @@ impl Bar {
 pub(super) struct BarChart<'a> {
     pub(super) caption: &'a str,
     pub(super) about: &'a str,
-    /// The names of the parts.
+    /// The names of the parts; empty where each bar has one.
     pub(super) key: &'a [&'a str],
     pub(super) bars: Vec<Bar>,
 }
@@ -60,33 +60,16 @@ impl BarChart<'_> {
         let most = reach.fold(f64::MIN_POSITIVE, f64::max);
         let place = |value: f64| LEFT + (WIDTH - LEFT - RIGHT) * value / most;
         let height = TOP + ROW * self.bars.len() as f64;
-        page.element(
-            "<figure class=\"plot\">\n<figcaption><strong>",
-            self.caption,
-            "</strong> ",
-        );
-        page.element("", self.about, "</figcaption>\n");
-        if self.key.len() > 1 {
-            page.raw("<ul class=\"key\">\n");
-            for (number, name) in self.key.iter().enumerate() {
-                page.raw(&format!("<li class=\"tone-{number}\">"));
-                page.element("", name, "</li>\n");
+        let frame = PlotFrame {
+            caption: self.caption,
+            about: self.about,
+            size: (WIDTH, height),
+        };
+        frame.around(self.key.iter().copied().enumerate(), page, |page| {
+            for (number, bar) in self.bars.iter().enumerate() {
+                draw_bar(bar, TOP + ROW * number as f64, place, page);
             }
-            page.raw("</ul>\n");
-        }
-        page.element(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot: ",
-            self.caption,
-            "\">",
-        );
-        page.raw(&format!(
-            "<svg class=\"curve\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\""
-        ));
-        page.element(" aria-label=\"", self.caption, "\">\n");
-        for (number, bar) in self.bars.iter().enumerate() {
-            draw_bar(bar, TOP + ROW * number as f64, place, page);
-        }
-        page.raw("</svg></div>\n</figure>\n");
+        });
     }
 }
 

@@ -1,5 +1,6 @@
 //! A chart of several series of marks over a logarithmic axis, as SVG without a script.
 
+use super::plot::PlotFrame;
 use crate::render::html::axis::{Axis, BOTTOM, LEFT, RIGHT, TOP, WIDTH, ends};
 use crate::render::html::markup::Markup;
 use tsb_run::units;
@@ -65,37 +66,19 @@ impl Chart<'_> {
         let x = Axis::logarithmic((least / MARGIN, most * MARGIN), 1.0, (LEFT, WIDTH - RIGHT));
         let reach = marks().flat_map(|mark| [mark.y, mark.interval.map_or(mark.y, |(_, high)| high)]);
         let y = axis(reach, self.is_log, (HEIGHT - BOTTOM, TOP));
-        page.element(
-            "<figure class=\"plot\">\n<figcaption><strong>",
-            self.caption,
-            "</strong> ",
-        );
-        page.element("", self.about, "</figcaption>\n");
-        self.key(page);
-        page.element(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot: ",
-            self.caption,
-            "\">",
-        );
-        page.raw(&format!(
-            "<svg class=\"curve\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\""
-        ));
-        page.element(" aria-label=\"", self.caption, "\">\n");
-        self.axes(x, y, page);
-        for (number, line) in self.lines.iter().enumerate() {
-            draw_line(line, number % TONES, x, y, page);
-        }
-        page.raw("</svg></div>\n</figure>\n");
-    }
-
-    /// Which colour is which series.
-    fn key(&self, page: &mut Markup) {
-        page.raw("<ul class=\"key\">\n");
-        for (number, line) in self.lines.iter().enumerate() {
-            page.raw(&format!("<li class=\"tone-{}\">", number % TONES));
-            page.element("", &line.name, "</li>\n");
-        }
-        page.raw("</ul>\n");
+        let frame = PlotFrame {
+            caption: self.caption,
+            about: self.about,
+            size: (WIDTH, HEIGHT),
+        };
+        let named = self.lines.iter().enumerate();
+        let key = named.map(|(number, line)| (number % TONES, line.name.as_str()));
+        frame.around(key, page, |page| {
+            self.axes(x, y, page);
+            for (number, line) in self.lines.iter().enumerate() {
+                draw_line(line, number % TONES, x, y, page);
+            }
+        });
     }
 
     fn axes(&self, x: Axis, y: Axis, page: &mut Markup) {

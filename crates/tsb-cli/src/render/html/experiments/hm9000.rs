@@ -5,8 +5,9 @@ use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
 use super::chart::{Chart, Line, Mark};
+use super::frame::{begin_page, begin_story, end_page, mistakes};
 use crate::render::html::markup::Markup;
-use crate::render::html::{PLOT_STYLE, STYLE, begin};
+use crate::render::html::{PLOT_STYLE, STYLE};
 
 const TITLE: &str = "How many apps can HM9000 keep fresh?";
 /// The links to the sections.
@@ -21,33 +22,19 @@ const STORY: [&str; 4] = [
 /// The whole page.
 pub fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
-    let mut page = Markup::new();
-    begin(TITLE, &[PLOT_STYLE, "\n", STYLE], "report", &mut page);
-    page.raw(BAR);
-    page.element("<main id=\"main\">\n<h1>", TITLE, "</h1>\n");
+    let mut page = begin_page(TITLE, &[PLOT_STYLE, "\n", STYLE], BAR);
     story(result, &mut page);
     as_it_was(&experiment.details, &mut page);
     corrected(result, &mut page);
     published(&experiment.rows, &mut page);
-    page.section("mistakes", "What the original got wrong", "");
-    page.list(&experiment.mistakes);
-    page.end_section();
-    let written = &result.written;
-    let machine = written.machine.cpu.as_deref().unwrap_or("an unknown processor");
-    let foot = format!(
-        "Written by tsb {}, report schema {}; seed {}; took {:.0} s on {}.",
-        written.tsb_version, written.schema_version, result.plan.asked.seed, result.took_seconds, machine
-    );
-    page.element("</main>\n<footer><p>", &foot, "</p></footer>\n</body>\n</html>\n");
-    page.finish()
+    mistakes("What the original got wrong", &experiment.mistakes, &mut page);
+    let seed = Some(result.plan.asked.seed);
+    end_page(&result.written, seed, result.took_seconds, page)
 }
 
 fn story(result: &Reproduction, page: &mut Markup) {
     let details = &result.experiment.details;
-    page.section("story", "The story", "");
-    for part in STORY {
-        page.element("<p>", part, "</p>\n");
-    }
+    begin_story(&STORY, page);
     let mut found: Vec<String> = Vec::new();
     if let Some(worst) = details.as_it_was.iter().max_by_key(|run| run.missing_max)
         && worst.missing_max > 0

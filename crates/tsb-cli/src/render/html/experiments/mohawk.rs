@@ -6,8 +6,10 @@ use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
 use super::bars::{Bar, BarChart, Part};
+use super::frame::{begin_page, begin_story, end_page, mistakes};
+use crate::render::experiment_figures::{dash, mohawk_number};
 use crate::render::html::markup::Markup;
-use crate::render::html::{PLOT_STYLE, STYLE, begin};
+use crate::render::html::{PLOT_STYLE, STYLE};
 
 const TITLE: &str = "Which backend of Mohawk is fastest?";
 /// The links to the sections.
@@ -21,34 +23,20 @@ const STORY: [&str; 3] = [
 /// The whole page.
 pub fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
-    let mut page = Markup::new();
-    begin(TITLE, &[PLOT_STYLE, "\n", STYLE], "report", &mut page);
-    page.raw(BAR);
-    page.element("<main id=\"main\">\n<h1>", TITLE, "</h1>\n");
+    let mut page = begin_page(TITLE, &[PLOT_STYLE, "\n", STYLE], BAR);
     story(result, &mut page);
     as_it_was(result, &mut page);
     corrected(result, &mut page);
     feed(&experiment.details, &mut page);
     published(&experiment.rows, &mut page);
-    page.section("mistakes", "What the original got wrong", "");
-    page.list(&experiment.mistakes);
-    page.end_section();
-    let written = &result.written;
-    let machine = written.machine.cpu.as_deref().unwrap_or("an unknown processor");
-    let foot = format!(
-        "Written by tsb {}, report schema {}; seed {}; took {:.0} s on {}.",
-        written.tsb_version, written.schema_version, result.plan.asked.seed, result.took_seconds, machine
-    );
-    page.element("</main>\n<footer><p>", &foot, "</p></footer>\n</body>\n</html>\n");
-    page.finish()
+    mistakes("What the original got wrong", &experiment.mistakes, &mut page);
+    let seed = Some(result.plan.asked.seed);
+    end_page(&result.written, seed, result.took_seconds, page)
 }
 
 fn story(result: &Reproduction, page: &mut Markup) {
     let details = &result.experiment.details;
-    page.section("story", "The story", "");
-    for part in STORY {
-        page.element("<p>", part, "</p>\n");
-    }
+    begin_story(&STORY, page);
     let mut found: Vec<String> = Vec::new();
     for summary in &details.classic {
         let Some((seconds, rows)) = summary.seconds.zip(summary.rows) else {
@@ -135,14 +123,7 @@ fn as_it_was(result: &Reproduction, page: &mut Markup) {
         "server",
     ];
     page.table("the rounds as they were", &columns, rows);
-    let wrong = details.as_it_was.iter().flat_map(|run| {
-        let about = format!("{}, round {}", run.backend.name, run.round + 1);
-        run.wrong.iter().map(move |why| format!("Wrong: {about}: {why}."))
-    });
-    let wrong: Vec<String> = wrong.collect();
-    if !wrong.is_empty() {
-        page.list(&wrong);
-    }
+    list_wrong(details.wrong_as_it_was(), page);
     moments(&details.as_it_was, page);
     page.end_section();
 }
@@ -196,7 +177,8 @@ fn corrected(result: &Reproduction, page: &mut Markup) {
         asked.batch, asked.connections, asked.rate, asked.seconds
     );
     page.section("corrected", "Corrected", &about);
-    let ways = by_way(&result.experiment.details.ways);
+    let details = &result.experiment.details;
+    let ways = details.by_way();
     let bars = ways.iter().filter_map(|summary| {
         let rate = summary.samples_per_second?;
         Some(Bar {
@@ -238,27 +220,16 @@ fn corrected(result: &Reproduction, page: &mut Markup) {
         "not answered",
     ];
     page.table("the corrected rounds", &columns, rows);
-    let wrong = result.experiment.details.corrected.iter().flat_map(|run| {
-        let about = format!("{}, {}, round {}", run.way, run.backend.name, run.round + 1);
-        run.wrong.iter().map(move |why| format!("Wrong: {about}: {why}."))
-    });
-    let wrong: Vec<String> = wrong.collect();
-    if !wrong.is_empty() {
-        page.list(&wrong);
-    }
+    list_wrong(details.wrong_corrected(), page);
     page.end_section();
 }
 
-/// Sorted so that the backends of a way stand together.
-fn by_way(all: &[LoadSummary]) -> Vec<&LoadSummary> {
-    let mut order: Vec<&str> = Vec::new();
-    for summary in all {
-        if !order.contains(&summary.way.as_str()) {
-            order.push(&summary.way);
-        }
+/// Lists wrong answers, if there are any.
+fn list_wrong(answers: impl Iterator<Item = String>, page: &mut Markup) {
+    let wrong: Vec<String> = answers.map(|answer| format!("Wrong: {answer}.")).collect();
+    if !wrong.is_empty() {
+        page.list(&wrong);
     }
-    let of_way = |way: &&str| all.iter().filter(|summary| summary.way == *way).collect::<Vec<_>>();
-    order.iter().flat_map(of_way).collect()
 }
 
 fn load_row(summary: &LoadSummary) -> Vec<String> {
@@ -309,14 +280,7 @@ fn feed(details: &MohawkDetails, page: &mut Markup) {
         bars: bars.collect(),
     }
     .draw(page);
-    let wrong = details.feeds.iter().flat_map(|run| {
-        let about = format!("{}, round {}", run.backend.name, run.round + 1);
-        run.wrong.iter().map(move |why| format!("Wrong: {about}: {why}."))
-    });
-    let wrong: Vec<String> = wrong.collect();
-    if !wrong.is_empty() {
-        page.list(&wrong);
-    }
+    list_wrong(details.wrong_feeds(), page);
     page.end_section();
 }
 
@@ -327,22 +291,15 @@ fn published(rows: &[Row], page: &mut Markup) {
         "A desktop in 2017, and this machine.",
     );
     let rows = rows.iter().map(|row| {
-        let number = |value: Option<f64>| match (value, row.unit.as_str()) {
-            (None, _) => dash(),
-            (Some(value), "KiB" | "rows") => units::count(value.round() as u64),
-            (Some(value), "%") => format!("{value:.1}"),
-            (Some(value), _) => format!("{value:.3}"),
-        };
+        let number = |value: f64| mohawk_number(row, value);
         let interval = match (row.low, row.high) {
-            (Some(low), Some(high)) if low < high => {
-                format!(" ({} to {})", number(Some(low.max(0.0))), number(Some(high)))
-            }
+            (Some(low), Some(high)) if low < high => format!(" ({} to {})", number(low.max(0.0)), number(high)),
             _ => String::new(),
         };
         vec![
             row.what.clone(),
-            number(row.published),
-            number(row.measured) + &interval,
+            row.published.map_or_else(dash, number),
+            row.measured.map_or_else(dash, number) + &interval,
             row.unit.clone(),
             row.ratio.map_or_else(dash, |ratio| format!("{ratio:.2}")),
             row.why.clone(),
@@ -354,10 +311,6 @@ fn published(rows: &[Row], page: &mut Markup) {
         rows,
     );
     page.end_section();
-}
-
-fn dash() -> String {
-    "-".to_owned()
 }
 
 /// The mean, and the ends of its interval.

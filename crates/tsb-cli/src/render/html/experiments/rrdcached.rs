@@ -3,8 +3,10 @@
 use tsb_core::report::experiment::rrdcached::{Reproduction, Simulated, passes};
 use tsb_core::report::experiment::{Figure, Row};
 
+use super::frame::{begin_page, begin_story, end_page, mistakes};
+use crate::render::experiment_figures::{dash, mean};
+use crate::render::html::STYLE;
 use crate::render::html::markup::Markup;
-use crate::render::html::{STYLE, begin};
 
 const TITLE: &str = "What does rrdcached buy?";
 /// The links to the sections.
@@ -19,14 +21,8 @@ const STORY: [&str; 4] = [
 /// The whole page.
 pub fn page(result: &Reproduction) -> String {
     let experiment = &result.experiment;
-    let mut page = Markup::new();
-    begin(TITLE, &[STYLE], "report", &mut page);
-    page.raw(BAR);
-    page.element("<main id=\"main\">\n<h1>", TITLE, "</h1>\n");
-    page.section("story", "The story", "");
-    for part in STORY {
-        page.element("<p>", part, "</p>\n");
-    }
+    let mut page = begin_page(TITLE, &[STYLE], BAR);
+    begin_story(&STORY, &mut page);
     let daemon = format!(
         "Daemon: {}. {} files did not hold what they were told last.",
         experiment.details.daemon, experiment.details.files_wrong
@@ -41,17 +37,9 @@ pub fn page(result: &Reproduction) -> String {
     if let Some(simulated) = &experiment.details.simulated {
         predictions(simulated, &mut page);
     }
-    page.section("mistakes", "What the original got wrong, or left unmeasured", "");
-    page.list(&experiment.mistakes);
-    page.end_section();
-    let written = &result.written;
-    let machine = written.machine.cpu.as_deref().unwrap_or("an unknown processor");
-    let foot = format!(
-        "Written by tsb {}, report schema {}; took {:.0} s on {}.",
-        written.tsb_version, written.schema_version, result.took_seconds, machine
-    );
-    page.element("</main>\n<footer><p>", &foot, "</p></footer>\n</body>\n</html>\n");
-    page.finish()
+    let heading = "What the original got wrong, or left unmeasured";
+    mistakes(heading, &experiment.mistakes, &mut page);
+    end_page(&result.written, None, result.took_seconds, page)
 }
 
 fn pass_table(result: &Reproduction, page: &mut Markup) {
@@ -170,12 +158,8 @@ fn predictions(simulated: &Simulated, page: &mut Markup) {
     page.end_section();
 }
 
-fn dash() -> String {
-    "-".to_owned()
-}
-
 fn seconds(figure: Option<Figure>) -> String {
-    figure.map_or_else(dash, |figure| format!("{:.3}", figure.mean))
+    mean(figure, 3)
 }
 
 fn interval(figure: Option<Figure>) -> String {

@@ -1,0 +1,33 @@
+//! Figures of published experiments, as their texts and pages print them.
+
+use tsb_core::report::experiment::{Figure, Row};
+use tsb_run::units;
+
+/// What stands for a figure that does not exist.
+pub fn dash() -> String {
+    "-".to_owned()
+}
+
+/// The mean over the rounds.
+pub fn mean(figure: Option<Figure>, digits: usize) -> String {
+    figure.map_or_else(dash, |figure| format!("{:.digits$}", figure.mean))
+}
+
+/// The mean over the rounds and half of its interval.
+pub fn mean_and_half(figure: Option<Figure>, digits: usize) -> String {
+    match figure {
+        Some(Figure {
+            mean, high: Some(high), ..
+        }) => format!("{mean:.digits$} +-{:.digits$}", high - mean),
+        other => mean(other, digits),
+    }
+}
+
+/// A figure of a row of Mohawk's experiment, by the unit of the row.
+pub fn mohawk_number(row: &Row, value: f64) -> String {
+    match row.unit.as_str() {
+        "KiB" | "rows" => units::count(value.round() as u64),
+        "%" => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
