@@ -20,7 +20,7 @@ pub use compare::CompareArgs;
 pub use conformance::ConformanceArgs;
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
-pub use reproduce::{Experiment, ExperimentArgs, Hm9000Args, MohawkArgs, ReproduceArgs, RrdcachedArgs};
+pub use reproduce::{DalmatinerArgs, Experiment, ExperimentArgs, Hm9000Args, MohawkArgs, ReproduceArgs, RrdcachedArgs};
 pub use sides::{NOT_OF_COMPARE, SidesArgs};
 
 /// How many metrics per second can this store really take?

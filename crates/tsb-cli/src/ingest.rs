@@ -27,7 +27,7 @@ use crate::{credentials, interrupt};
 use tsb_run::damage::ReportedDamage;
 use tsb_run::ends::IngestPlan;
 use tsb_run::run::{
-    GuardedStore, HawkularListen, Observations, Rejects, Route, SinkTotals, StoreSink, WaitOutcome, Writer,
+    GuardedStore, HawkularListen, Observations, ReadThrough, Rejects, Route, SinkTotals, StoreSink, WaitOutcome, Writer,
 };
 use tsb_run::units;
 
@@ -197,6 +197,10 @@ fn limits(args: &IngestArgs) -> Result<Limits, Failure> {
     })
 }
 
+/// Threads that decode, write and read where a listener is read through: a slow read holds up the
+/// other connections of its thread.
+const READ_THREADS: usize = 4;
+
 /// The options of one listener.
 fn listen_options(endpoint: &Endpoint, limits: &Limits) -> ListenOptions {
     let mut wire = WirePlan::default();
@@ -294,8 +298,14 @@ impl Service {
             endpoint.check_listening().map_err(|why| failure().because_of(why))?;
             let address = endpoint.resolve().map_err(|error| failure().because(&error))?;
             refuse_remote(url, &address, allow_remote)?;
-            let route = Route::new(endpoint.protocol, endpoint.transport, &self.clock);
-            let options = listen_options(&endpoint, limits);
+            let route = Route {
+                read: Some(self.read_through()),
+                ..Route::new(endpoint.protocol, endpoint.transport, &self.clock)
+            };
+            let mut options = listen_options(&endpoint, limits);
+            if route.can_read() {
+                options.ingest_threads = READ_THREADS;
+            }
             let bound = route.listen(runtime, &address, options, room, self.sinks());
             let listener = bound.map_err(|error| unbound(url, &error))?;
             let at = endpoint.url_at(listener.address());
@@ -307,6 +317,15 @@ impl Service {
             units::bytes(listener.granted().receive_bytes as f64),
         ));
         Ok(listener)
+    }
+
+    /// What requests that read are answered from.
+    fn read_through(&self) -> ReadThrough {
+        ReadThrough {
+            // Through the guard: a read that does not return can be abandoned.
+            store: Arc::clone(&self.store) as _,
+            registry: Arc::clone(&self.registry),
+        }
     }
 
     /// The sinks of connections.
@@ -332,16 +351,14 @@ impl Service {
         let asked = asked.map_err(|why| Failure::usage(format!("cannot listen on {url}")).because_of(why))?;
         refuse_remote(url, &asked.address, allow_remote)?;
         let options = ListenOptions {
-            ingest_threads: hawkular::THREADS,
+            ingest_threads: READ_THREADS,
             idle_timeout: idle_timeout(asked.idle_ns, false),
             ..limits.listen.clone()
         };
         let listen = HawkularListen {
             answers: asked.answers,
             room,
-            // Through the guard: a read that does not return can be abandoned.
-            store: Arc::clone(&self.store) as _,
-            registry: Arc::clone(&self.registry),
+            read: self.read_through(),
         };
         let bound = listen.listen(runtime, &asked.address, options, &self.clock, self.sinks());
         let listener = bound.map_err(|error| unbound(url, &error))?;

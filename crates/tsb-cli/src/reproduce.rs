@@ -1,17 +1,20 @@
 //! `tsb reproduce`: repeats a published experiment, with its mistakes removed.
 
 mod again;
+mod dalmatiner;
 mod hm9000;
 mod mohawk;
 mod rrdcached;
 
 use std::fmt::Write as _;
 
+use tsb_core::report::experiment::Row;
 use tsb_run::experiment::EXPERIMENTS;
 
 use crate::args::{Experiment, ExperimentArgs, ReproduceArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::render::experiment_figures::number_of;
 
 pub use again::show;
 
@@ -21,6 +24,7 @@ pub fn command(args: &ReproduceArgs) -> Result<Exit, Failure> {
         Some(Experiment::Mohawk(args)) => mohawk::command(args),
         Some(Experiment::Rrdcached(args)) => rrdcached::command(args),
         Some(Experiment::Hm9000(args)) => hm9000::command(args),
+        Some(Experiment::Dalmatiner(args)) => dalmatiner::command(args),
         None => list(),
     }
 }
@@ -50,6 +54,30 @@ fn sentences(out: &mut String, heading: &str, all: &[String]) {
     let _ = writeln!(out, "\n{heading}");
     for sentence in all {
         let _ = writeln!(out, "  - {sentence}");
+    }
+}
+
+/// Writes the published figures beside the measured ones. `machine` is the one of the publication.
+fn published(out: &mut String, machine: &str, rows: &[Row]) {
+    let _ = writeln!(out, "\nPublished ({machine}) beside measured here");
+    for row in rows {
+        let number = |value: f64| number_of(row, value);
+        let published = row.published.map_or_else(
+            || "not published".to_owned(),
+            |value| format!("published {} {}", number(value), row.unit),
+        );
+        let measured = row.measured.map_or_else(
+            || "not measured".to_owned(),
+            |value| format!("measured {} {}", number(value), row.unit),
+        );
+        let ratio = row
+            .ratio
+            .map_or_else(String::new, |ratio| format!(", ratio {ratio:.2}"));
+        let _ = writeln!(
+            out,
+            "  {}\n    {published}, {measured}{ratio}\n    {}",
+            row.what, row.why
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tsb_core::report::conformance::{CheckResult, ConformanceReport};
 use tsb_core::report::examination::Examination;
 use tsb_core::report::experiment::rrdcached::Reproduction;
-use tsb_core::report::experiment::{hm9000, mohawk};
+use tsb_core::report::experiment::{dalmatiner, hm9000, mohawk};
 use tsb_core::report::listing::Listing;
 use tsb_core::report::{Comparison, Run, SCHEMA_VERSION, Verification};
 use tsb_run::Plan;
@@ -220,6 +220,69 @@ fn the_experiment_of_mohawk_is_a_document() {
             .any(|row| row.published == Some(128.783) && row.measured.is_none())
     );
     // What it made is gone, and its page is there.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
+}
+
+#[test]
+fn the_experiment_of_dalmatiner_is_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, page) = (path(folder.path(), "."), path(folder.path(), "page.html"));
+    let arguments = quick("dalmatiner", &dir);
+    let small = [
+        "--target",
+        "mstore, round 2",
+        "--target",
+        "memory in process",
+        "--series",
+        "100",
+    ];
+    let short = [
+        "--seconds",
+        "1",
+        "--peak-seconds",
+        "1",
+        "--history-series",
+        "8",
+        "--seed",
+        "7",
+        "--html",
+        &page,
+    ];
+    let (result, document) = read::<dalmatiner::Reproduction>(&printed(&[&arguments[..], &small, &short].concat()));
+    assert_eq!((&result.plan.asked.series, result.plan.asked.seed), (&vec![100], 7));
+    assert_eq!(
+        document["plan"]["targets"],
+        serde_json::json!(["mstore, round 2", "memory in process"])
+    );
+    let details = &result.experiment.details;
+    assert!(details.is_right() && details.failures.is_empty(), "{details:?}");
+    // The feed of both, and the highest rate of the one that has a process of its own.
+    assert_eq!(details.feeds.len(), 3);
+    assert!(
+        details.feeds.iter().all(|run| run.verified == run.sent && run.sent > 0),
+        "{:?}",
+        details.feeds
+    );
+    let [size] = &details.sizes[..] else {
+        panic!("{:?}", details.sizes)
+    };
+    assert_eq!((size.samples, size.nominal_bits), (8 * 86_400, Some(64.0)));
+    let [kill] = &details.kills[..] else {
+        panic!("{:?}", details.kills)
+    };
+    // What waited in the cache of half an hour is gone, but for the series that was asked for.
+    assert!(
+        kill.taken == 150_000 && kill.lost > 100_000 && kill.lost < kill.taken,
+        "{kill:?}"
+    );
+    assert!(
+        result
+            .experiment
+            .rows
+            .iter()
+            .any(|row| row.published == Some(80_514.0) && row.measured.is_none())
+    );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
 }

@@ -27,6 +27,7 @@ const COMMANDS: &[&str] = &[
     "conformance",
     "reproduce rrdcached",
     "reproduce hm9000",
+    "reproduce dalmatiner",
     "reproduce mohawk",
     "stores",
     "doctor",

@@ -116,6 +116,7 @@ fn without_a_name_the_experiments_are_listed() {
     assert!(text.contains("tsb reproduce rrdcached\n  asks"), "{text}");
     assert!(text.contains("tsb reproduce hm9000\n  asks"), "{text}");
     assert!(text.contains("tsb reproduce mohawk\n  asks"), "{text}");
+    assert!(text.contains("tsb reproduce dalmatiner\n  asks"), "{text}");
 }
 
 /// Checks that these arguments are refused as bad usage, in these words.

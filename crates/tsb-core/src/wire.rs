@@ -31,6 +31,7 @@ mod names;
 mod output_buffer;
 mod protobuf;
 mod protocol;
+mod sample_reader;
 mod simd;
 #[cfg(test)]
 mod testing;
@@ -38,6 +39,7 @@ mod testing;
 pub use admission::NotAdmitted;
 pub use datagram::{Budget, Packer, Packets, Room};
 pub use protocol::{Protocol, ProtocolCapabilities, UnknownProtocol, UnsupportedSeries};
+pub use sample_reader::{SampleReader, Take};
 
 use std::fmt;
 use std::task::Waker;

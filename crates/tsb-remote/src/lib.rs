@@ -14,6 +14,8 @@ mod acks;
 mod address;
 mod bridge;
 mod client;
+#[cfg(feature = "dalmatiner")]
+pub mod dalmatiner;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "exec")]

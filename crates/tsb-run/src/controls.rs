@@ -51,6 +51,9 @@ pub struct Controls {
     pub journal: Option<Arc<Journal>>,
     /// The folder for Unix sockets of runs over `unix` and `unixgram`.
     pub sockets: PathBuf,
+    /// Whether the store is asked for the newest sample of every series while it is written. Its
+    /// answers cost CPU time, of which a run that measures only writing wants none.
+    pub measures_staleness: bool,
 }
 
 impl Default for Controls {
@@ -66,6 +69,7 @@ impl Default for Controls {
             provisional: None,
             journal: None,
             sockets: PathBuf::from("/tmp"),
+            measures_staleness: true,
         }
     }
 }

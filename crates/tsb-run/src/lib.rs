@@ -15,6 +15,7 @@ pub mod audit;
 pub mod capacity;
 pub mod compare;
 mod controls;
+pub mod dalmatiner;
 pub mod damage;
 pub mod device;
 mod draws;

@@ -32,6 +32,7 @@ mod preload;
 mod projection;
 mod queries;
 mod read_back;
+mod read_through;
 mod recorded;
 mod rejects;
 mod remote;
@@ -49,6 +50,7 @@ use tsb_core::report::Run;
 use tsb_core::workload::Workload;
 
 pub use asked::check as check_asked;
+pub(crate) use assemble::exactness;
 pub use assemble::{fingerprint, issued, offered, size};
 pub use missing::{missing, missing_note};
 
@@ -71,6 +73,7 @@ pub use monitor::{Observations, progress};
 pub use path::{Pass, PassResult, Watch};
 pub use preload::history;
 pub use queries::WrittenTimes;
+pub use read_through::ReadThrough;
 pub use rejects::Rejects;
 pub use results::Finished;
 pub use route::Route;

@@ -27,6 +27,8 @@ pub enum Experiment {
     Rrdcached(RrdcachedArgs),
     /// How many apps can HM9000 keep fresh in etcd? (Pivotal, 2013)
     Hm9000(Hm9000Args),
+    /// What does a metric cost in DalmatinerDB, Graphite and KairosDB? (Heinz Gies, 2014)
+    Dalmatiner(DalmatinerArgs),
 }
 
 /// What every experiment can be asked for.
@@ -182,6 +184,67 @@ pub struct MohawkArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: Option<u64>,
     /// Seed of the values and of the order of the rounds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Folder in which a temporary folder for the files of stores is made
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Also write a page that tells the story into this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// What every experiment can be asked for.
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+}
+
+/// `tsb reproduce dalmatiner`
+#[derive(Debug, Args)]
+pub struct DalmatinerArgs {
+    /// Store of ours that takes part, by name; without it, those that are listed below
+    ///
+    /// Give it several times for several. "mstore, round 1" and "mstore, round 2" are DalmatinerDB's
+    /// files behind its caches of July and September 2014, "write-cache+mstore" the same files
+    /// behind a write cache with a journal; sqlite and memory are ours. Each runs in a process of its
+    /// own behind DalmatinerDB's protocol, or with " in process" behind the name in this one. Without
+    /// it: both rounds, sqlite and memory, and round 2, sqlite and memory in process.
+    #[arg(long = "target", value_name = "NAME")]
+    pub targets: Vec<String>,
+    /// Also measure this server, or any other store, such as graphite://HOST:PORT/PREFIX
+    ///
+    /// Give it several times for several. Each run has a place of its own there, which is removed.
+    #[arg(long = "store", value_name = "SPEC")]
+    pub stores: Vec<String>,
+    /// Numbers of series, one sample per second each; without it 15000,54000, and 15000 with --quick
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(8..=10_000_000))]
+    pub series: Vec<u64>,
+    /// Rounds, in each of which every target has a turn; without it 5, and 1 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Length of each run of the feed, in seconds; without it 30, and 4 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: Option<u64>,
+    /// Length of the loop that looks for the highest rate, in seconds; without it 10, and 2 with
+    /// --quick; 0 leaves it out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    pub peak_seconds: Option<u64>,
+    /// Series of the day of history that is asked for; without it 140, and 70 with --quick
+    ///
+    /// A server that is given holds 14 of them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=100_000))]
+    pub history_series: Option<u64>,
+    /// Share of the samples that the feed skips, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub skip: f64,
+    /// Share of the samples that the feed sends twice
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub repeat: f64,
+    /// Share of the samples that the feed sends one second late
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub late: f64,
+    /// Send Graphite one sample in five, as the original feed did
+    #[arg(long)]
+    pub as_it_was: bool,
+    /// Seed of the feed and of the order of the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Folder in which a temporary folder for the files of stores is made

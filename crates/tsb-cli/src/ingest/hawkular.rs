@@ -14,9 +14,6 @@ const FORM: &str = "it has the form hawkular+http://HOST:PORT, such as hawkular+
 
 const OPTIONS: &str = "its options are behaviour, backend and idle, such as ?behaviour=head";
 
-/// Threads that decode, write and read: a slow read holds up the other connections of its thread.
-pub(super) const THREADS: usize = 4;
-
 /// What an address asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {

@@ -23,11 +23,11 @@ pub fn mean_and_half(figure: Option<Figure>, digits: usize) -> String {
     }
 }
 
-/// A figure of a row of Mohawk's experiment, by the unit of the row.
-pub fn mohawk_number(row: &Row, value: f64) -> String {
+/// A figure of a row, by the unit of the row.
+pub fn number_of(row: &Row, value: f64) -> String {
     match row.unit.as_str() {
-        "KiB" | "rows" => units::count(value.round() as u64),
-        "%" => format!("{value:.1}"),
+        "KiB" | "rows" | "samples/s" => units::count(value.round() as u64),
+        "%" | "MB" => format!("{value:.1}"),
         _ => format!("{value:.3}"),
     }
 }

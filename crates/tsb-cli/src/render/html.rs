@@ -27,6 +27,7 @@ use tsb_core::report::{Report, Run};
 
 use super::names::{moment, names, path};
 pub use capacity::capacity_page;
+pub use experiments::dalmatiner::page as dalmatiner_page;
 pub use experiments::hm9000::page as hm9000_page;
 pub use experiments::mohawk::page as mohawk_page;
 pub use experiments::rrdcached::page as rrdcached_page;

@@ -3,6 +3,7 @@
 //! [`Experiment`] has what every experiment states; what only one of them measures is in the
 //! module of its name.
 
+pub mod dalmatiner;
 pub mod hm9000;
 pub mod mohawk;
 pub mod rrdcached;
@@ -141,6 +142,17 @@ impl Figure {
             high: interval.map(|interval| interval.high),
             rounds: values.len(),
         })
+    }
+
+    /// The same figure in another unit.
+    #[must_use]
+    pub fn scaled(self, by: f64) -> Self {
+        Self {
+            mean: self.mean * by,
+            low: self.low.map(|low| low * by),
+            high: self.high.map(|high| high * by),
+            ..self
+        }
     }
 }
 

@@ -6,12 +6,14 @@
 //! joined by dots. The only label that can be carried is `bucket`; a series without it is in the
 //! bucket [`DEFAULT_BUCKET`].
 //!
-//! It does *not* implement queries, and it listens on no socket.
+//! It answers the last version's requests that read ([`StreamDecoder::reading`]) and no query
+//! language, and it listens on no socket.
 
 mod decode;
 mod encode;
 mod pack;
 mod point;
+mod reads;
 mod stream;
 
 pub use decode::{AugustDecoder, JulyDecoder, record_length};
@@ -136,7 +138,10 @@ pub(crate) fn key_of_metric(bucket: &[u8], metric: &[u8]) -> Result<SeriesKey, &
 }
 
 /// The series for elements in a bucket.
-pub(crate) fn key_of_elements(bucket: &[u8], mut elements: &[u8]) -> Result<SeriesKey, &'static str> {
+///
+/// # Errors
+/// What is wrong with the name.
+pub fn key_of_elements(bucket: &[u8], mut elements: &[u8]) -> Result<SeriesKey, &'static str> {
     let mut name = String::new();
     let mut is_first = true;
     while let Some([length]) = cut(&mut elements) {

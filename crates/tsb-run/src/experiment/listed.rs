@@ -14,7 +14,7 @@ pub struct Listed {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Listed; 3] = [
+pub const EXPERIMENTS: [Listed; 4] = [
     Listed {
         name: "mohawk",
         question: "Which backend of Mohawk is fastest? (Mohawk, 2017)",
@@ -32,5 +32,11 @@ pub const EXPERIMENTS: [Listed; 3] = [
         question: "How many apps can HM9000 keep fresh in etcd? (Pivotal, 2013)",
         needs: "nothing; with --etcd HOSTS a cluster of etcd takes part (cargo xtask servers up etcd starts one)",
         takes: "several hours, by stores and apps; two minutes with --quick",
+    },
+    Listed {
+        name: "dalmatiner",
+        question: "What does a metric cost in DalmatinerDB, Graphite and KairosDB? (Heinz Gies, 2014)",
+        needs: "nothing; with --store SPEC a server takes part, such as Graphite, InfluxDB or VictoriaMetrics (cargo xtask servers up NAME starts one), and DalmatinerDB itself; 1 GB of disk",
+        takes: "an hour; two minutes with --quick",
     },
 ];

@@ -1,20 +1,13 @@
 //! Our endpoint in a process of its own, `tsb ingest --listen hawkular+http`, so that its CPU time
 //! and memory are apart from the client's; or another's server, which is used as it is.
 
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::sync_channel;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tsb_core::ledger::Counter;
 use tsb_core::report::experiment::mohawk::TestedBackend;
-use tsb_core::resource::{Listening, Process, listeners};
-use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::resource::{Listening, listeners};
+use tsb_core::time::Clock;
 use tsb_core::wire::http::hawkular::Behaviour;
 
 use super::backend::{AnswerRules, Answers, MohawkBackend, described, durability_of};
@@ -22,18 +15,12 @@ use super::connection::ClientConnection;
 use super::processes::{Participant, Role};
 use super::requests::{Keeping, Requests};
 use crate::draws::Draws;
-use crate::ends::IngestReport;
 use crate::error::Error;
+use crate::experiment::{IngestOptions, IngestProcess};
 use crate::place::RoundPlace;
 
 /// The tenant of the original client.
 const TENANT: &str = "python_test";
-/// How long our endpoint may take to open its store, and to end.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// Between two looks whether it has ended, in nanoseconds.
-const LOOK_NS: u64 = SECOND_NS / 200;
-/// It ends by itself after this, should this process be killed.
-const LIFE: &str = "2h";
 
 /// How an endpoint is opened.
 #[derive(Debug)]
@@ -103,9 +90,18 @@ impl OpenEndpoint {
             let store = place
                 .as_ref()
                 .map_or_else(String::new, |place| place.spec().to_string());
-            let started = IngestProcess::start(backend, &store, options)?;
-            participants.push(started.participant(options.clock));
-            let address = started.address.clone();
+            let listen = format!(
+                "hawkular+http://127.0.0.1:0?behaviour={}",
+                backend.behaviour(options.answers).name()
+            );
+            let started = IngestProcess::start(&IngestOptions {
+                program: options.program,
+                listen: &listen,
+                store: &store,
+                about: &backend.to_string(),
+            })?;
+            participants.push(Participant::started(Role::Endpoint, started.pid(), options.clock));
+            let address = started.address().to_owned();
             process = Some(started);
             address
         };
@@ -177,136 +173,9 @@ fn tested(backend: &MohawkBackend, answers: Answers, status: &Value) -> TestedBa
     }
 }
 
-/// `tsb ingest` with one listener.
-#[derive(Debug)]
-struct IngestProcess {
-    child: Child,
-    address: String,
-    /// The whole of its stdout, once it has ended.
-    printed: Option<JoinHandle<String>>,
-}
-
-impl IngestProcess {
-    fn start(backend: &MohawkBackend, store: &str, options: &EndpointOptions<'_>) -> Result<Self, Error> {
-        let listen = format!(
-            "hawkular+http://127.0.0.1:0?behaviour={}",
-            backend.behaviour(options.answers).name()
-        );
-        let failed =
-            |why: String| Error::unreachable(format!("cannot start an endpoint over {backend}")).because_of(why);
-        let mut child = Command::new(options.program)
-            .args(["ingest", "--quiet", "--format", "json", "--duration", LIFE])
-            .args(["--listen", &listen, "--store", store])
-            // A signal of the terminal is for the experiment, which ends its endpoint in order.
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(format!("{}: {error}", options.program.display())))?;
-        let (heard, first) = sync_channel(1);
-        if let Some(stderr) = child.stderr.take() {
-            std::thread::spawn(move || {
-                // Nobody listens after the start.
-                let _ = heard.send(listening_at(stderr));
-            });
-        }
-        let printed = child.stdout.take().map(|mut stdout| {
-            std::thread::spawn(move || {
-                let mut text = String::new();
-                // What cannot be read is no report, and is said so.
-                let _ = stdout.read_to_string(&mut text);
-                text
-            })
-        });
-        let mut process = Self {
-            child,
-            address: String::new(),
-            printed,
-        };
-        let heard = first.recv_timeout(PATIENCE);
-        process.address = heard
-            .unwrap_or_else(|_| Err(format!("it does not listen after {} s", PATIENCE.as_secs())))
-            .map_err(failed)?;
-        Ok(process)
-    }
-
-    fn participant(&self, clock: &dyn Clock) -> Participant {
-        let pid = self.child.id();
-        Participant {
-            role: Role::Endpoint,
-            pid,
-            life: Process::watch(pid).map(|process| (process, clock.now())),
-        }
-    }
-
-    /// Ends it in order, and reads its report.
-    fn end(mut self, clock: &dyn Clock) -> Result<IngestReport, Error> {
-        let failed = |why: String| Error::unreachable("cannot end the endpoint in order").because_of(why);
-        kill_process(Pid::from_child(&self.child), Signal::INT).map_err(|error| failed(error.to_string()))?;
-        let until = clock.now() + PATIENCE.as_nanos() as u64;
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) if clock.now() < until => clock.wait_until(clock.now() + LOOK_NS),
-                Ok(None) => return Err(failed(format!("it still runs after {} s", PATIENCE.as_secs()))),
-                Err(error) => return Err(failed(error.to_string())),
-            }
-        };
-        let text = self.printed.take().and_then(|printed| printed.join().ok());
-        let text = text.unwrap_or_default();
-        let report = serde_json::from_str(&text);
-        match report {
-            Ok(report) if status.success() => Ok(report),
-            Ok(_) => Err(failed(format!("it ended with {status}"))),
-            Err(error) => Err(failed(format!(
-                "it ended with {status}, and its report cannot be read: {error}"
-            ))),
-        }
-    }
-}
-
-impl Drop for IngestProcess {
-    fn drop(&mut self) {
-        // One that ended in order is gone already, and has been waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Reads what the endpoint says on stderr until it listens: its address, or all that it said. Goes
-/// on reading, so that it never waits for us.
-fn listening_at(stderr: impl Read + Send + 'static) -> Result<String, String> {
-    let mut lines = BufReader::new(stderr).lines();
-    let mut said: Vec<String> = Vec::new();
-    for line in lines.by_ref().map_while(Result::ok) {
-        let address = line
-            .strip_prefix("listening on hawkular+http://")
-            .and_then(|rest| rest.split(' ').next());
-        if let Some(address) = address {
-            let address = address.to_owned();
-            std::thread::spawn(move || lines.for_each(drop));
-            return Ok(address);
-        }
-        said.push(line);
-    }
-    Err(format!("it said: {}", said.join(" ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_address_is_read_behind_other_lines_and_a_refusal_is_repeated() {
-        let said = "warning: x\nlistening on hawkular+http://127.0.0.1:4321 into ring:, receive buffer 1 MiB\nmore\n";
-        assert_eq!(listening_at(said.as_bytes()).unwrap(), "127.0.0.1:4321");
-        let refusal = listening_at("error: cannot open sqlite:x\n  hint: y\n".as_bytes()).unwrap_err();
-        assert!(
-            refusal.contains("cannot open sqlite:x") && refusal.contains("hint: y"),
-            "{refusal}"
-        );
-    }
 
     #[test]
     fn a_program_that_is_none_is_said() {

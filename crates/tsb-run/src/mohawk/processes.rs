@@ -47,6 +47,15 @@ impl Participant {
             life: None,
         }
     }
+
+    /// A process that the experiment has just started.
+    pub(super) fn started(role: Role, pid: u32, clock: &dyn Clock) -> Self {
+        Self {
+            role,
+            pid,
+            life: Process::watch(pid).map(|process| (process, clock.now())),
+        }
+    }
 }
 
 /// A participant while it is watched.

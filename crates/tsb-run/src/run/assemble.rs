@@ -370,7 +370,7 @@ pub fn issued(ticks: &[Range<u64>]) -> Vec<Issued> {
     all
 }
 
-fn exactness(exactness: Exactness) -> String {
+pub(crate) fn exactness(exactness: Exactness) -> String {
     match exactness {
         Exactness::Exact => "exact".to_owned(),
         Exactness::LastBit => "exact but for a float's last bit".to_owned(),

@@ -127,7 +127,7 @@ struct MonitorState {
     intervals: IntervalRecorder,
     noise_monitor: NoiseMonitor,
     polls: StalenessPolls,
-    // Set after a panic: staleness is not measured any more.
+    // Staleness is not measured: it is not wanted, or there was a panic.
     is_blind: bool,
     // `None` for a closed loop, which has no due times.
     asked: Option<Asked>,
@@ -239,7 +239,7 @@ impl Monitor {
                 inputs.activities.clone(),
             ),
             polls: StalenessPolls::new(inputs),
-            is_blind: false,
+            is_blind: !inputs.controls.measures_staleness,
             asked: Asked::new(&inputs.context),
             times: inputs.live.times(),
             shown_ns: inputs.start_ns,

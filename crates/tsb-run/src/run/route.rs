@@ -11,9 +11,11 @@ use tsb_core::net::{
     ListenOptions, Mileposts, NetError, Registry, Runtime, StreamTarget,
 };
 use tsb_core::time::Clock;
+use tsb_core::wire::dalmatiner::StreamDecoder;
 use tsb_core::wire::http::Client;
 use tsb_core::wire::{Budget, Encoder, Protocol, Room};
 
+use super::read_through::ReadThrough;
 use crate::error::Error;
 use crate::plan::{Plan, Transport, WirePlan};
 
@@ -42,6 +44,8 @@ pub struct Route {
     pub clock: Arc<dyn Clock>,
     /// Times operations where both ends are in this process; `None` times none.
     pub mileposts: Option<Arc<Mileposts>>,
+    /// What requests that read are answered from, where the protocol has some; `None` refuses them.
+    pub read: Option<ReadThrough>,
 }
 
 impl Route {
@@ -52,7 +56,14 @@ impl Route {
             transport,
             clock: Arc::clone(clock),
             mileposts: None,
+            read: None,
         }
+    }
+
+    /// Whether its listeners can answer requests that read.
+    pub fn can_read(&self) -> bool {
+        matches!(self.protocol, Protocol::DalmatinerStream | Protocol::DalmatinerBatch)
+            && self.transport.carrier() == Carrier::Stream
     }
 
     /// Also times every operation from its start until it is applied.
@@ -76,10 +87,14 @@ impl Route {
         sink: impl Fn() -> S + Send + Sync + 'static,
     ) -> Result<AnyListener, NetError> {
         let carrier = self.transport.carrier();
-        let decoders = Decoders::new(self.protocol, carrier).within(room);
+        let read = self.read.clone().filter(|_| self.can_read());
+        let decoders = Decoders::new(self.protocol, carrier).within(room.clone());
         let clock = Arc::clone(&self.clock);
         let intake = move |_: &Address| Intake {
-            decoder: decoders.make(Arc::clone(&clock)),
+            decoder: match &read {
+                Some(read) => Box::new(StreamDecoder::new(&clock).within(&room).reading(read.reader())),
+                None => decoders.make(Arc::clone(&clock)),
+            },
             sink: Box::new(sink()),
         };
         let (clock, mileposts) = (Arc::clone(&self.clock), self.mileposts.clone());

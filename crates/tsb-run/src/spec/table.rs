@@ -19,6 +19,7 @@ use tsb_stores::store::Store;
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
+mod dalmatiner;
 mod etcd;
 mod exec;
 mod graphite;
@@ -316,6 +317,7 @@ static KNOWN: &[StoreInfo] = &[
     influx::INFO,
     victoriametrics::INFO,
     graphite::INFO,
+    dalmatiner::INFO,
     StoreInfo {
         scheme: "rrdcached",
         what: "client of rrdcached over its socket, unix:PATH; one write per batch, one file per series",

@@ -2,6 +2,7 @@
 
 mod bars;
 mod chart;
+pub(super) mod dalmatiner;
 mod frame;
 pub(super) mod hm9000;
 pub(super) mod mohawk;

@@ -3,12 +3,11 @@
 use std::fmt::Write;
 
 use tsb_core::latency::Quantiles;
-use tsb_core::report::experiment::Row;
 use tsb_core::report::experiment::mohawk::{ClassicRun, LoadSummary, MohawkDetails, Reproduction};
 use tsb_run::units;
 
-use crate::render::experiment_figures::{dash, mean, mean_and_half, mohawk_number};
-use crate::reproduce::sentences;
+use crate::render::experiment_figures::{dash, mean, mean_and_half};
+use crate::reproduce::{published, sentences};
 
 /// Moments of a process that are shown, at the most.
 const MOMENTS: usize = 5;
@@ -31,7 +30,7 @@ pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     moments(&mut out, details);
     corrected(&mut out, result);
     feeds(&mut out, details);
-    published(&mut out, &experiment.rows);
+    published(&mut out, "a desktop, 2017", &experiment.rows);
     sentences(
         &mut out,
         "What the original got wrong, or left unmeasured",
@@ -235,29 +234,6 @@ fn feeds(out: &mut String, details: &MohawkDetails) {
             feed.backend.name,
             units::count(feed.kept),
             units::count(feed.confirmed)
-        );
-    }
-}
-
-fn published(out: &mut String, rows: &[Row]) {
-    let _ = writeln!(out, "\nPublished (a desktop, 2017) beside measured here");
-    for row in rows {
-        let number = |value: f64| mohawk_number(row, value);
-        let published = row.published.map_or_else(
-            || "not published".to_owned(),
-            |value| format!("published {} {}", number(value), row.unit),
-        );
-        let measured = row.measured.map_or_else(
-            || "not measured".to_owned(),
-            |value| format!("measured {} {}", number(value), row.unit),
-        );
-        let ratio = row
-            .ratio
-            .map_or_else(String::new, |ratio| format!(", ratio {ratio:.2}"));
-        let _ = writeln!(
-            out,
-            "  {}\n    {published}, {measured}{ratio}\n    {}",
-            row.what, row.why
         );
     }
 }

@@ -4,8 +4,9 @@
 use std::ops::ControlFlow;
 
 use tsb_core::wire::http::Databases;
-use tsb_core::wire::http::hawkular::{Backend, Behaviour, Hawkular, HawkularOptions, SampleReader, Take};
+use tsb_core::wire::http::hawkular::{Backend, Behaviour, Hawkular, HawkularOptions};
 use tsb_core::wire::{Decoder, MAX_RECORD, Next, Peer, Protocol, Room};
+use tsb_core::wire::{SampleReader, Take};
 use tsb_core::{SeriesKey, Timestamp};
 
 use super::codec::{Found, Heap, clock};

@@ -6,7 +6,8 @@ use super::*;
 use crate::series::{Catalog, SeriesKey};
 use crate::wire::Protocol;
 use crate::wire::http::Client;
-use crate::wire::http::hawkular::{Hawkular, HawkularOptions, SampleReader, Take};
+use crate::wire::http::hawkular::{Hawkular, HawkularOptions};
+use crate::wire::{SampleReader, Take};
 
 fn testbed(protocol: Protocol, options: ListenOptions) -> Testbed {
     let decoders = Decoders::new(protocol, Carrier::Requests);

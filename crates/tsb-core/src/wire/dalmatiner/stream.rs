@@ -1,19 +1,24 @@
 //! Decodes the last version's stream to samples: entries and batches.
 //!
-//! A connection begins in command mode, with frames. The only supported command enters stream
-//! mode, in which there are no frames. Any parse error ends the connection, as in the server.
+//! A connection begins in command mode, with frames. One command enters stream mode, in which there
+//! are no frames; those that read are answered where there is a store to read. Any parse error ends
+//! the connection, as in the server.
 
 use std::sync::Arc;
 
 use super::point::read8;
+use super::reads::Reads;
 use super::{first_of, key_of_elements, push_seconds};
 use crate::bytes::{cut, cut_slice};
 use crate::time::Clock;
 use crate::wire::name_lookup::NameLookup;
-use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Room, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, Next, Peer, Room, SampleReader, Sequence, Sink};
 
 /// Maximum data of an entry, in bytes, so that a record fits into 64 KiB.
 const MAX_DATA: usize = 32 << 10;
+
+/// With this many bytes of answers, no further request is read.
+const ANSWERS: usize = 16 << 10;
 
 /// The longest metric, in bytes.
 const MAX_NAME: usize = 24 << 10;
@@ -35,6 +40,7 @@ pub struct StreamDecoder {
     lookup: NameLookup,
     state: State,
     bucket: Vec<u8>,
+    reads: Option<Box<Reads>>,
 }
 
 /// Why a record cannot be decoded.
@@ -52,7 +58,15 @@ impl StreamDecoder {
             lookup: NameLookup::new(&**clock),
             state: State::Command,
             bucket: Vec::new(),
+            reads: None,
         }
+    }
+
+    /// Answers requests that read, from what `reader` finds.
+    #[must_use]
+    pub fn reading(mut self, reader: Box<dyn SampleReader>) -> Self {
+        self.reads = Some(Box::new(Reads::new(reader)));
+        self
     }
 
     /// Charges the memory of names to the budget that all connections of a listener share.
@@ -85,7 +99,11 @@ impl StreamDecoder {
                 Ok(())
             }
             [4, ..] => Err(StreamProblem::Fatal("a frame cannot be parsed")),
-            _ => Err(StreamProblem::Fatal("a command is not the one that enters stream mode")),
+            body => match self.reads.as_mut().map(|reads| reads.answer(body)) {
+                Some(true) => Ok(()),
+                Some(false) => Err(StreamProblem::Fatal("a command is unknown or cannot be parsed")),
+                None => Err(StreamProblem::Fatal("a command is not the one that enters stream mode")),
+            },
         }
     }
 
@@ -201,9 +219,24 @@ impl Decoder for StreamDecoder {
                     return Err(Fatal { what });
                 }
             }
+            // Answers go out before further requests are read, so that few of them wait.
+            if self.reads.as_ref().is_some_and(|reads| reads.answers.len() >= ANSWERS) {
+                break;
+            }
         }
         self.lookup.flush(sink);
         Ok(bytes.len() - rest.len())
+    }
+
+    fn answer(&mut self, _peer: Peer, out: &mut Vec<u8>) -> Next {
+        match &mut self.reads {
+            Some(reads) if !reads.answers.is_empty() => {
+                out.append(&mut reads.answers);
+                reads.answers = Vec::new();
+                Next::Again
+            }
+            _ => Next::More,
+        }
     }
 
     fn sequence(&self) -> Option<Sequence> {

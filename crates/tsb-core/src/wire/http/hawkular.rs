@@ -18,39 +18,13 @@ mod window;
 
 pub use behaviour::{Backend, Behaviour, HawkularOptions};
 
-use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::decode::HttpDecoder;
-use crate::series::SeriesKey;
-use crate::time::{Clock, Timestamp};
-use crate::wire::Room;
+use crate::time::Clock;
+use crate::wire::{Room, SampleReader};
 use metrics::TagTable;
-
-/// Takes chunks of samples; `Break` ends the reading.
-pub type Take<'a> = dyn FnMut(&[Timestamp], &[f64]) -> ControlFlow<()> + 'a;
-
-/// What the interface asks of the store behind it. Every method may block. What was applied before
-/// is seen.
-pub trait SampleReader: fmt::Debug + Send {
-    /// The samples of a series from `start` to before `end`, oldest first.
-    ///
-    /// # Errors
-    /// Why the store cannot be read, or knows no such series and defines none.
-    fn samples(&mut self, key: &SeriesKey, start: Timestamp, end: Timestamp, take: &mut Take<'_>)
-    -> Result<(), String>;
-
-    /// The newest timestamp of each series; `None` where it has no sample.
-    ///
-    /// # Errors
-    /// As for [`SampleReader::samples`].
-    fn newest(&mut self, keys: &[SeriesKey]) -> Result<Vec<Option<Timestamp>>, String>;
-
-    /// The series that were written or read so far.
-    fn keys(&self) -> Vec<SeriesKey>;
-}
 
 /// One endpoint: what its connections share.
 #[derive(Clone, Debug)]

@@ -146,7 +146,7 @@ fn of_backend(summary: &ClassicSummary, published: &PublishedBackend, count: u64
     let server = server(summary);
     let share = summary.client_cpu.zip(summary.seconds);
     let share = share.and_then(|(cpu, all)| one((all.mean > 0.0).then(|| 100.0 * cpu.mean / all.mean)));
-    let kib = summary.endpoint_rss.map(|rss| scaled(rss, 1.0 / 1_024.0));
+    let kib = summary.endpoint_rss.map(|rss| rss.scaled(1.0 / 1_024.0));
     let is_comparable = |row: Row| Row {
         ratio: row.ratio.filter(|_| count == COUNT),
         ..row
@@ -259,15 +259,6 @@ fn kept_of_feed(feeds: &[FeedRun]) -> Vec<Row> {
 
 fn one(value: Option<f64>) -> Option<Figure> {
     Figure::of(value.as_slice())
-}
-
-fn scaled(figure: Figure, by: f64) -> Figure {
-    Figure {
-        mean: figure.mean * by,
-        low: figure.low.map(|low| low * by),
-        high: figure.high.map(|high| high * by),
-        ..figure
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
 use super::bars::{Bar, BarChart, Part};
-use super::frame::{begin_page, begin_story, end_page, mistakes};
-use crate::render::experiment_figures::{dash, mohawk_number};
+use super::frame::{begin_page, begin_story, end_page, list_wrong, mistakes, published, with_interval};
+use crate::render::experiment_figures::dash;
 use crate::render::html::markup::Markup;
 use crate::render::html::{PLOT_STYLE, STYLE};
 
@@ -28,7 +28,7 @@ pub fn page(result: &Reproduction) -> String {
     as_it_was(result, &mut page);
     corrected(result, &mut page);
     feed(&experiment.details, &mut page);
-    published(&experiment.rows, &mut page);
+    published("A desktop in 2017, and this machine.", &experiment.rows, &mut page);
     mistakes("What the original got wrong", &experiment.mistakes, &mut page);
     let seed = Some(result.plan.asked.seed);
     end_page(&result.written, seed, result.took_seconds, page)
@@ -224,14 +224,6 @@ fn corrected(result: &Reproduction, page: &mut Markup) {
     page.end_section();
 }
 
-/// Lists wrong answers, if there are any.
-fn list_wrong(answers: impl Iterator<Item = String>, page: &mut Markup) {
-    let wrong: Vec<String> = answers.map(|answer| format!("Wrong: {answer}.")).collect();
-    if !wrong.is_empty() {
-        page.list(&wrong);
-    }
-}
-
 fn load_row(summary: &LoadSummary) -> Vec<String> {
     let quantile = |of: Option<u64>| of.map_or_else(dash, units::nanos);
     let per_request = |figure: Option<Figure>| figure.map_or_else(dash, |figure| format!("{:.0} us", figure.mean));
@@ -282,47 +274,6 @@ fn feed(details: &MohawkDetails, page: &mut Markup) {
     .draw(page);
     list_wrong(details.wrong_feeds(), page);
     page.end_section();
-}
-
-fn published(rows: &[Row], page: &mut Markup) {
-    page.section(
-        "published",
-        "Published beside measured",
-        "A desktop in 2017, and this machine.",
-    );
-    let rows = rows.iter().map(|row| {
-        let number = |value: f64| mohawk_number(row, value);
-        let interval = match (row.low, row.high) {
-            (Some(low), Some(high)) if low < high => format!(" ({} to {})", number(low.max(0.0)), number(high)),
-            _ => String::new(),
-        };
-        vec![
-            row.what.clone(),
-            row.published.map_or_else(dash, number),
-            row.measured.map_or_else(dash, number) + &interval,
-            row.unit.clone(),
-            row.ratio.map_or_else(dash, |ratio| format!("{ratio:.2}")),
-            row.why.clone(),
-        ]
-    });
-    page.table(
-        "published figures",
-        &["what", "published", "measured", "unit", "ratio", "why"],
-        rows,
-    );
-    page.end_section();
-}
-
-/// The mean, and the ends of its interval.
-fn with_interval(figure: Option<Figure>, unit: &str) -> String {
-    let Some(figure) = figure else { return dash() };
-    let digits = if unit.is_empty() { 0 } else { 2 };
-    let space = if unit.is_empty() { "" } else { " " };
-    let mean = format!("{:.digits$}{space}{unit}", figure.mean);
-    match (figure.low, figure.high) {
-        (Some(low), Some(high)) => format!("{mean} ({:.digits$} to {high:.digits$})", low.max(0.0)),
-        _ => mean,
-    }
 }
 
 #[cfg(test)]

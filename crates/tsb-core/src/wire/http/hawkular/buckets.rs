@@ -1,10 +1,10 @@
 //! Statistics over buckets of time, as each of Mohawk's backends computes them.
 
-use super::SampleReader;
 use super::behaviour::{Backend, Behaviour, HawkularOptions, Problem};
 use super::data::{self, Item, MAX_READ, SLOT_MS, TOO_MUCH, Walk, clamped};
 use super::window::Window;
 use crate::series::SeriesKey;
+use crate::wire::SampleReader;
 
 /// One bucket of an answer. A statistic that is 0 is left out, as in Mohawk.
 #[derive(Clone, Debug, Default, PartialEq)]

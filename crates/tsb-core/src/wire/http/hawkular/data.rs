@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use super::SampleReader;
 use super::behaviour::{Backend, Behaviour, HawkularOptions, Problem};
 use super::window::Window;
 use crate::series::SeriesKey;
 use crate::time::Timestamp;
+use crate::wire::SampleReader;
 
 /// Maximum number of samples read for one metric of an answer.
 pub(super) const MAX_READ: usize = 500_000;

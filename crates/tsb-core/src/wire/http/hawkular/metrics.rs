@@ -6,12 +6,13 @@ use regex::{Regex, RegexBuilder};
 
 use super::behaviour::{Backend, HawkularOptions, Problem};
 use super::body::Tags;
+use super::data;
 use super::data::Item;
 use super::route::is_allowed;
-use super::{SampleReader, data};
 use crate::series::SeriesKey;
 use crate::time::Timestamp;
 use crate::wire::Budget;
+use crate::wire::SampleReader;
 
 /// The label of a series that holds its tenant.
 const TENANT: &str = "tenant";

@@ -13,11 +13,11 @@ use super::json::Json;
 use super::metrics::{self, DEFAULT_TENANT, Filter};
 use super::route::{Route, is_allowed};
 use super::window::{Texts, Window};
-use super::{SampleReader, Shared, buckets, data};
+use super::{Shared, buckets, data};
 use crate::series::SeriesKey;
 use crate::time::{Clock, Timestamp};
 use crate::wire::name_lookup::NameLookup;
-use crate::wire::{Decoder, Fatal, Malformed, NotAdmitted, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, NotAdmitted, SampleReader, Sequence, Sink};
 
 /// The interface of one connection.
 #[derive(Debug)]
