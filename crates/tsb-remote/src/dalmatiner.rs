@@ -34,6 +34,8 @@ pub const PORT: u16 = 5_555;
 pub struct DalmatinerOptions {
     /// How far before the opening of the client a read without a start looks.
     pub back: Duration,
+    /// How long a sample that was handed over may stay invisible; beyond it, it counts as lost.
+    pub visibility_delay: Duration,
     /// Deadline of a write, and of a request.
     pub timeout: Duration,
     /// Maximum number of series.
@@ -44,6 +46,7 @@ impl Default for DalmatinerOptions {
     fn default() -> Self {
         Self {
             back: Duration::from_hours(1),
+            visibility_delay: Duration::from_secs(1),
             timeout: Duration::from_secs(10),
             max_series: 1_000_000,
         }

@@ -9,7 +9,7 @@
 //! This crate does *not* parse specs such as `mongo://host/db` (`tsb-run` does), and it starts no
 //! server; `exec` starts a program that a user named. Documents named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 
-#[cfg(any(feature = "client", feature = "exec"))]
+#[cfg(any(feature = "client", feature = "exec", feature = "dalmatiner"))]
 mod acks;
 mod address;
 mod bridge;

@@ -8,6 +8,6 @@ mod listed;
 mod rounds;
 
 pub use folder::Folder;
-pub(crate) use ingest_process::{IngestOptions, IngestProcess};
+pub(crate) use ingest_process::{EndedIngest, IngestOptions, IngestProcess};
 pub use listed::{EXPERIMENTS, Listed};
 pub use rounds::{Turn, in_rounds};

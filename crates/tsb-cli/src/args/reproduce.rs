@@ -206,7 +206,7 @@ pub struct DalmatinerArgs {
     /// files behind its caches of July and September 2014, "write-cache+mstore" the same files
     /// behind a write cache with a journal; sqlite and memory are ours. Each runs in a process of its
     /// own behind DalmatinerDB's protocol, or with " in process" behind the name in this one. Without
-    /// it: both rounds, sqlite and memory, and round 2, sqlite and memory in process.
+    /// it: both rounds, sqlite and memory, and sqlite and memory in process.
     #[arg(long = "target", value_name = "NAME")]
     pub targets: Vec<String>,
     /// Also measure this server, or any other store, such as graphite://HOST:PORT/PREFIX
@@ -220,14 +220,14 @@ pub struct DalmatinerArgs {
     /// Rounds, in each of which every target has a turn; without it 5, and 1 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Length of each run of the feed, in seconds; without it 30, and 4 with --quick
+    /// Length of each run of the feed, in seconds; without it 30, and 2 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: Option<u64>,
     /// Length of the loop that looks for the highest rate, in seconds; without it 10, and 2 with
     /// --quick; 0 leaves it out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=3_600))]
     pub peak_seconds: Option<u64>,
-    /// Series of the day of history that is asked for; without it 140, and 70 with --quick
+    /// Series of the day of history that is asked for; without it 140, and 21 with --quick
     ///
     /// A server that is given holds 14 of them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=100_000))]

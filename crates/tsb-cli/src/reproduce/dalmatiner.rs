@@ -20,7 +20,7 @@ use crate::{interrupt, render};
 /// The experiment's name.
 pub(super) const NAME: &str = "dalmatiner";
 /// A quick run begins nothing that would probably end after this many seconds.
-const BUDGET_QUICK: u64 = 105;
+const BUDGET_QUICK: u64 = 90;
 /// Series of the history of a server that is given: two queries of seven.
 const HISTORY_SERIES_OF_SERVERS: u64 = 14;
 /// Series and seconds of the runs that are killed: a cache of half an hour would hold all of them.
@@ -141,11 +141,11 @@ fn plan(args: &DalmatinerArgs, targets: &[DalmatinerTarget]) -> DalmatinerPlan {
         targets: targets.iter().map(ToString::to_string).collect(),
         series,
         rounds: args.rounds.unwrap_or(if is_quick { 1 } else { 5 }),
-        seconds: args.seconds.unwrap_or(if is_quick { 4 } else { 30 }),
+        seconds: args.seconds.unwrap_or(if is_quick { 2 } else { 30 }),
         peak_seconds: args.peak_seconds.unwrap_or(if is_quick { 2 } else { 10 }),
-        history_series: args.history_series.unwrap_or(if is_quick { 70 } else { 140 }),
+        history_series: args.history_series.unwrap_or(if is_quick { 21 } else { 140 }),
         history_series_of_servers: HISTORY_SERIES_OF_SERVERS,
-        repeats: if is_quick { 10 } else { 100 },
+        repeats: if is_quick { 5 } else { 100 },
         killed_series: KILLED_SERIES,
         killed_seconds: if is_quick { KILLED_SECONDS_QUICK } else { KILLED_SECONDS },
         skipped: args.skip,

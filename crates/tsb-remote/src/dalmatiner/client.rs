@@ -278,7 +278,7 @@ impl Store for DalmatinerClient {
         capabilities.special_values = false;
         capabilities.persistent = true;
         // What the operating system has taken may still be on its way.
-        capabilities.visibility_delay_ms = self.options.timeout.as_millis() as u64;
+        capabilities.visibility_delay_ms = self.options.visibility_delay.as_millis() as u64;
         capabilities
     }
 

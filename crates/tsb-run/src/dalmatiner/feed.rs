@@ -84,22 +84,23 @@ fn plan_of(
     }
 }
 
-/// A target that was fed.
-#[derive(Debug)]
+/// What feeding a target took.
+#[derive(Debug, Default)]
 pub(super) struct Fed {
-    /// CPU time of the target per million samples, in seconds, until everything that waited is in
-    /// its files.
-    pub(super) cpu_seconds_per_million: Option<f64>,
+    /// CPU time of the target per million samples until everything was sent, in seconds.
+    cpu_seconds_per_million: Option<f64>,
+    /// CPU time after that until what waited was in its files, in seconds.
+    last_write_cpu_seconds: Option<f64>,
     /// CPU time of this process per million samples, in seconds.
-    pub(super) client_cpu_seconds_per_million: Option<f64>,
+    client_cpu_seconds_per_million: Option<f64>,
     /// The most resident memory of its processes, in bytes.
-    pub(super) rss_bytes: Option<u64>,
+    rss_bytes: Option<u64>,
     /// Bytes of its files in the page cache.
-    pub(super) page_cache_bytes: Option<u64>,
+    page_cache_bytes: Option<u64>,
 }
 
 /// Runs the feed and reads nothing back, so that the CPU time and the memory are those of writing.
-/// Ends the endpoint, whose last writes count too.
+/// Ends the endpoint, which writes what waits.
 ///
 /// # Errors
 /// If nothing could be measured.
@@ -116,39 +117,51 @@ pub(super) fn cost(
         measures_staleness: false,
         ..Controls::stopped_by(Arc::clone(stop))
     };
+    let before = opened.usage();
     let finished = run_plan(&plan.complete()?, &controls, &open)?;
     let run = &finished.run;
-    let page_cache_bytes = opened.files().and_then(files::cached_bytes);
-    let ended = opened.end()?;
+    let until_sent = opened.usage();
+    let mut fed = Fed {
+        page_cache_bytes: opened.files().and_then(files::cached_bytes),
+        ..Fed::default()
+    };
+    let whole = opened.end()?;
     let sent = run.ledger.counts.count(Counter::Sent);
     let per_million = |cpu_ns: u64| (sent > 0).then(|| cpu_ns as f64 / sent as f64 / 1e3);
     let of_target = run.resources.get(1..).unwrap_or_default();
-    let cpu_seconds_per_million = match target.way() {
-        TargetWay::InProcess => of_store(run),
-        TargetWay::Tcp => ended.and_then(|report| per_million(report.resources.first()?.cpu_ns())),
-        TargetWay::Given if of_target.is_empty() => None,
-        TargetWay::Given => per_million(of_target.iter().map(Usage::cpu_ns).sum()),
-    };
+    fed.client_cpu_seconds_per_million = run.resources.first().and_then(|own| per_million(own.cpu_ns()));
     let rss = of_target
         .iter()
         .map(|usage| usage.rss_bytes_max.unwrap_or(usage.rss_bytes));
-    Ok(Fed {
-        cpu_seconds_per_million,
-        client_cpu_seconds_per_million: run.resources.first().and_then(|own| per_million(own.cpu_ns())),
-        rss_bytes: rss.reduce(|sum, bytes| sum + bytes),
-        page_cache_bytes,
-    })
+    fed.rss_bytes = rss.reduce(|sum, bytes| sum + bytes);
+    match (target.way(), &until_sent) {
+        (TargetWay::InProcess, _) => {
+            fed.cpu_seconds_per_million = of_store(run);
+            let flush = run.cost.store_flush_cpu_ns_per_sample;
+            fed.last_write_cpu_seconds = flush.map(|each| each * sent as f64 / 1e9);
+        }
+        (TargetWay::Tcp, Some(until_sent)) => {
+            let started = before.map_or(0, |before| before.cpu_ns());
+            fed.cpu_seconds_per_million = per_million(until_sent.cpu_ns() - started);
+            let whole = whole.and_then(|ended| ended.usage);
+            fed.last_write_cpu_seconds =
+                whole.map(|whole| whole.cpu_ns().saturating_sub(until_sent.cpu_ns()) as f64 / 1e9);
+        }
+        (TargetWay::Given, _) if !of_target.is_empty() => {
+            fed.cpu_seconds_per_million = per_million(of_target.iter().map(Usage::cpu_ns).sum());
+        }
+        _ => {}
+    }
+    Ok(fed)
 }
 
-/// CPU seconds per million samples of a store in this process: its calls, its threads, its flush.
+/// CPU seconds per million samples of a store in this process: its calls and its threads.
 fn of_store(run: &Run) -> Option<f64> {
     let cost = &run.cost;
-    let calls = cost
-        .store_cpu_ns_per_sample
-        .or(cost.store_cpu_below.map(|below| below.ns_per_sample))?;
-    let rest = [cost.store_threads_cpu_ns_per_sample, cost.store_flush_cpu_ns_per_sample];
+    let below = cost.store_cpu_below.map(|below| below.ns_per_sample);
+    let calls = cost.store_cpu_ns_per_sample.or(below)?;
     // Nanoseconds per sample are milliseconds per million.
-    Some((calls + rest.into_iter().flatten().sum::<f64>()) / 1e3)
+    Some((calls + cost.store_threads_cpu_ns_per_sample.unwrap_or_default()) / 1e3)
 }
 
 /// Runs the feed, or a closed loop, and reads everything back. `fed` has what another run found
@@ -185,6 +198,7 @@ pub(super) fn verified(
         altered: count(Counter::Altered),
         held_per_second: sent as f64 * SECOND_NS as f64 / run.duration_ns.max(1) as f64,
         cpu_seconds_per_million: fed.and_then(|fed| fed.cpu_seconds_per_million),
+        last_write_cpu_seconds: fed.and_then(|fed| fed.last_write_cpu_seconds),
         client_cpu_seconds_per_million: fed.and_then(|fed| fed.client_cpu_seconds_per_million),
         rss_bytes: fed.and_then(|fed| fed.rss_bytes),
         page_cache_bytes: fed.and_then(|fed| fed.page_cache_bytes),

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use tsb_core::Durability;
 use tsb_core::report::experiment::dalmatiner::TestedTarget;
+use tsb_core::resource::Usage;
 use tsb_core::time::Clock;
 use tsb_stores::Store;
 
 use super::target::{DalmatinerTarget, TargetWay};
-use crate::ends::IngestReport;
 use crate::error::Error;
-use crate::experiment::{IngestOptions, IngestProcess};
+use crate::experiment::{EndedIngest, IngestOptions, IngestProcess};
 use crate::place::RoundPlace;
 use crate::spec::Spec;
 
@@ -104,6 +104,11 @@ impl<'a> OpenTarget<'a> {
         self.target.spec(&self.folder)
     }
 
+    /// What our endpoint has used since its start.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.process.as_ref().and_then(IngestProcess::usage)
+    }
+
     /// The process of our endpoint.
     pub(super) fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(IngestProcess::pid)
@@ -156,7 +161,7 @@ impl<'a> OpenTarget<'a> {
     ///
     /// # Errors
     /// If it does not end in order.
-    pub(super) fn end(&mut self) -> Result<Option<IngestReport>, Error> {
+    pub(super) fn end(&mut self) -> Result<Option<EndedIngest>, Error> {
         let ended = self.process.take().map(|process| process.end(self.options.clock));
         ended.transpose()
     }

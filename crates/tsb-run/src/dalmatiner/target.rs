@@ -79,17 +79,9 @@ impl DalmatinerTarget {
     /// The stores of ours on the ways on which they take part, unless others are asked for.
     pub fn usual() -> Vec<Self> {
         let (tcp, inproc) = (TargetWay::Tcp, TargetWay::InProcess);
-        [
-            (0, tcp),
-            (1, tcp),
-            (2, tcp),
-            (3, tcp),
-            (1, inproc),
-            (2, inproc),
-            (3, inproc),
-        ]
-        .map(|(store, way)| Self::Ours(store, way))
-        .to_vec()
+        [(0, tcp), (1, tcp), (2, tcp), (3, tcp), (2, inproc), (3, inproc)]
+            .map(|(store, way)| Self::Ours(store, way))
+            .to_vec()
     }
 
     /// A store of ours by its name in this list, such as `sqlite` or `sqlite in process`; `None` if

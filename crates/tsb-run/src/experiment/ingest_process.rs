@@ -9,7 +9,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use tsb_core::resource::{Process, Usage};
 use tsb_core::time::{Clock, SECOND_NS};
 
 use crate::ends::IngestReport;
@@ -35,11 +36,22 @@ pub(crate) struct IngestOptions<'a> {
     pub(crate) about: &'a str,
 }
 
+/// An endpoint that has ended in order.
+#[derive(Debug)]
+pub(crate) struct EndedIngest {
+    /// What it says.
+    pub(crate) report: IngestReport,
+    /// What it used from its start to its end.
+    pub(crate) usage: Option<Usage>,
+}
+
 /// A running `tsb ingest`. It is killed when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct IngestProcess {
     child: Child,
     address: String,
+    /// The process since its start.
+    life: Option<Process>,
     /// The whole of its stdout, once it has ended.
     printed: Option<JoinHandle<String>>,
 }
@@ -81,6 +93,7 @@ impl IngestProcess {
             })
         });
         let mut process = Self {
+            life: Process::watch(child.id()),
             child,
             address: String::new(),
             printed,
@@ -102,6 +115,11 @@ impl IngestProcess {
         self.child.id()
     }
 
+    /// What it has used since its start.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.life.as_ref().and_then(Process::usage)
+    }
+
     /// Kills it at once, as a crash would.
     ///
     /// # Errors
@@ -117,23 +135,27 @@ impl IngestProcess {
     ///
     /// # Errors
     /// [`Error::Unreachable`] if it does not end, or leaves no report.
-    pub(crate) fn end(mut self, clock: &dyn Clock) -> Result<IngestReport, Error> {
+    pub(crate) fn end(mut self, clock: &dyn Clock) -> Result<EndedIngest, Error> {
         let failed = |why: String| Error::unreachable("cannot end the endpoint in order").because_of(why);
-        kill_process(Pid::from_child(&self.child), Signal::INT).map_err(|error| failed(error.to_string()))?;
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).map_err(|error| failed(error.to_string()))?;
         let until = clock.now() + PATIENCE.as_nanos() as u64;
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) if clock.now() < until => clock.wait_until(clock.now() + LOOK_NS),
-                Ok(None) => return Err(failed(format!("it still runs after {} s", PATIENCE.as_secs()))),
-                Err(error) => return Err(failed(error.to_string())),
+        // It stays to be read until it is waited for.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(pid), options)
+            .map_err(|error| failed(error.to_string()))?
+            .is_none()
+        {
+            if clock.now() >= until {
+                return Err(failed(format!("it still runs after {} s", PATIENCE.as_secs())));
             }
-        };
+            clock.wait_until(clock.now() + LOOK_NS);
+        }
+        let usage = self.life.as_ref().and_then(Process::usage);
+        let status = self.child.wait().map_err(|error| failed(error.to_string()))?;
         let text = self.printed.take().and_then(|printed| printed.join().ok());
-        let text = text.unwrap_or_default();
-        let report = serde_json::from_str(&text);
-        match report {
-            Ok(report) if status.success() => Ok(report),
+        match serde_json::from_str(&text.unwrap_or_default()) {
+            Ok(report) if status.success() => Ok(EndedIngest { report, usage }),
             Ok(_) => Err(failed(format!("it ended with {status}"))),
             Err(error) => Err(failed(format!(
                 "it ended with {status}, and its report cannot be read: {error}"

@@ -143,7 +143,7 @@ impl OpenEndpoint {
         };
         let report = process.end(clock);
         let removed = self.place.map_or(Ok(()), RoundPlace::remove);
-        let report = report?;
+        let report = report?.report;
         removed?;
         let copies = match report.durability.copies {
             0 | 1 => String::new(),

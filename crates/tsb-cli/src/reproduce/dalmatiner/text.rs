@@ -83,7 +83,7 @@ fn feeds(out: &mut String, details: &DalmatinerDetails, plan: &DalmatinerPlan, w
     let _ = writeln!(
         out,
         "\nThe feed: one sample per second and series for {} s, kernel statistics, messages with samples of one second; all read back.\n\
-         {:width$}  {:6}  {:10}  {:>7}  {:>17}  {:>7}  {:>9}  {:>9}  {:>25}  {:>6}  {:>12}",
+         {:width$}  {:6}  {:10}  {:>7}  {:>17}  {:>7}  {:>10}  {:>9}  {:>9}  {:>25}  {:>6}  {:>12}",
         plan.seconds,
         "target",
         "way",
@@ -91,6 +91,7 @@ fn feeds(out: &mut String, details: &DalmatinerDetails, plan: &DalmatinerPlan, w
         "series",
         "CPU s/million",
         "cores",
+        "last write",
         "RSS MB",
         "cache MB",
         "verified",
@@ -103,8 +104,9 @@ fn feeds(out: &mut String, details: &DalmatinerDetails, plan: &DalmatinerPlan, w
     let _ = writeln!(
         out,
         "way: tcp, in a process of its own behind DalmatinerDB's protocol; inproc, in this process; server, one that was given. \
-         CPU: the target's alone, per million samples, until what waited is in its files (of a server: until all was sent); \
-         inproc has no process between, so compare it with inproc. RSS: the most of the target's processes; \
+         CPU, cores: the target's alone, until everything was sent, in ticks of 10 ms; last write: CPU time after that, until what \
+         waited is in its files: a cache writes each series once, however little waits, so it says nothing of a longer run. \
+         inproc has no process between: compare it with inproc. RSS: the most of the target's processes; \
          cache: its files in the page cache. durability: of an acknowledgement. +-: half of the 95 % interval over the rounds."
     );
 }
@@ -113,13 +115,16 @@ fn feed_line(out: &mut String, summary: &TargetSummary, width: usize) {
     let megabytes = |figure: Option<Figure>| mean(figure.map(|figure| figure.scaled(1e-6)), 1);
     let _ = writeln!(
         out,
-        "{:width$}  {:6}  {:10}  {:>7}  {:>17}  {:>7}  {:>9}  {:>9}  {:>25}  {:>6}  {:>12}",
+        "{:width$}  {:6}  {:10}  {:>7}  {:>17}  {:>7}  {:>10}  {:>9}  {:>9}  {:>25}  {:>6}  {:>12}",
         summary.target.name,
         summary.target.way,
         summary.target.acknowledged,
         units::count(summary.series),
         mean_and_half(summary.cpu_seconds_per_million, 3),
         mean(summary.cores(), 4),
+        summary
+            .last_write_cpu_seconds
+            .map_or_else(dash, |figure| format!("{:.2} s", figure.mean)),
         megabytes(summary.rss_bytes),
         megabytes(summary.page_cache_bytes),
         format!("{} of {}", units::count(summary.verified), units::count(summary.sent)),

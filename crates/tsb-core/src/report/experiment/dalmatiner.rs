@@ -148,11 +148,15 @@ pub struct FeedRun {
     pub altered: u64,
     /// Samples that were sent per second.
     pub held_per_second: f64,
-    /// CPU time of the target per million samples, in seconds: of its processes, or in process of
-    /// the calls of the store and of its threads, until everything is flushed; absent where no
+    /// CPU time of the target per million samples, in seconds, until everything was sent: of its
+    /// processes, or in process of the calls of the store and of its threads; absent where no
     /// process of it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_seconds_per_million: Option<f64>,
+    /// CPU time after that until what waited was in its files, in seconds: a cache writes each
+    /// series once, however little waits of it. Absent for a server, which is not ours to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_write_cpu_seconds: Option<f64>,
     /// CPU time of this process per million samples, in seconds: generating, encoding, sending,
     /// and in process the store too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,9 +248,12 @@ pub struct TargetSummary {
     pub rounds: usize,
     /// Rounds of the feed that were valid.
     pub rounds_valid: usize,
-    /// CPU time of the target per million samples, in seconds.
+    /// CPU time of the target per million samples until everything was sent, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_seconds_per_million: Option<Figure>,
+    /// CPU time after that until what waited was in its files, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_write_cpu_seconds: Option<Figure>,
     /// The most resident memory of the target, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss_bytes: Option<Figure>,
@@ -263,7 +270,7 @@ pub struct TargetSummary {
 }
 
 impl TargetSummary {
-    /// CPU cores that the feed keeps busy.
+    /// CPU cores that the feed keeps busy, without the last write.
     pub fn cores(&self) -> Option<Figure> {
         let by = self.series as f64 / 1e6;
         self.cpu_seconds_per_million.map(|figure| figure.scaled(by))

@@ -101,7 +101,7 @@ fn usage(details: &DalmatinerDetails, rows: &mut Vec<Row>) {
                 format!("{name}: CPU at {SERIES} samples/s"),
                 summary.and_then(TargetSummary::cores),
                 "cores",
-                format!("published: {title}, an hour's mean of a zone of 2014; here the target's processes alone, files written at the end included; {about}{absent}"),
+                format!("published: {title}, an hour's mean of a zone of 2014; here the target's processes alone, until everything was sent: what a cache still holds is written later, one write for each series; {about}{absent}"),
             )
             .beside(cores),
         );
@@ -110,7 +110,7 @@ fn usage(details: &DalmatinerDetails, rows: &mut Vec<Row>) {
                 format!("{name}: RSS at {SERIES} samples/s"),
                 megabytes,
                 "MB",
-                format!("published: {title}, after a week, with the full cache; here the most of a short run, whose cache holds only what it sent{absent}"),
+                format!("published: {title}, after a week, in a zone with all that it runs; here the most of the target's processes in a short run{absent}"),
             )
             .beside(rss_mb),
         );

@@ -27,7 +27,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 3] = [
+static OPTIONS: [OptionInfo; 4] = [
     option(
         "back",
         Kind::Duration,
@@ -35,10 +35,16 @@ static OPTIONS: [OptionInfo; 3] = [
         "how far back a read without a start looks for what others wrote; the server does not tell where points begin",
     ),
     option(
+        "delay",
+        Kind::Duration,
+        Some("1s"),
+        "how long a sample may take until it is visible; beyond it, it counts as lost",
+    ),
+    option(
         "timeout",
         Kind::Duration,
         Some("10s"),
-        "how long a write or a request may take, and a sample until it is visible",
+        "how long a write or a request may take",
     ),
     MAX_SERIES,
 ];
@@ -87,6 +93,7 @@ mod client {
         let default = DalmatinerOptions::default();
         Ok(DalmatinerOptions {
             back: values.duration_or("back", default.back)?,
+            visibility_delay: values.duration_or("delay", default.visibility_delay)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             max_series: values.usize_or("max_series", default.max_series)?,
         })
