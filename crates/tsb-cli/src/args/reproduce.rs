@@ -217,10 +217,10 @@ pub struct DalmatinerArgs {
     /// Numbers of series, one sample per second each; without it 15000,54000, and 15000 with --quick
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(8..=10_000_000))]
     pub series: Vec<u64>,
-    /// Rounds, in each of which every target has a turn; without it 5, and 1 with --quick
+    /// Rounds of all targets; without it 5, and 1 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Length of each run of the feed, in seconds; without it 30, and 2 with --quick
+    /// Seconds of each run; without it 30, and 2 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: Option<u64>,
     /// Length of the loop that looks for the highest rate, in seconds; without it 10, and 2 with

@@ -121,8 +121,10 @@ fn targets(args: &DalmatinerArgs) -> Result<Vec<DalmatinerTarget>, Failure> {
     }
     let mut names: Vec<String> = targets.iter().map(ToString::to_string).collect();
     names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::usage(format!("cannot use {} twice", twice[0]))
+    let count = names.len();
+    names.dedup();
+    if names.len() < count {
+        return Err(Failure::usage("cannot use a target twice")
             .because_of("each target takes part once")
             .hint("--rounds N repeats every target"));
     }

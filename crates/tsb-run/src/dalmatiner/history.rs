@@ -42,10 +42,10 @@ impl History {
         let end = Timestamp::from_secs(clock.wall().as_secs() / 3_600 * 3_600);
         let columns = generated(&workload, &ids, end + -((DAY_S * SECOND_NS) as i64));
         Ok(Self {
+            workload,
             ids,
             end,
             columns,
-            workload,
         })
     }
 
@@ -109,24 +109,24 @@ impl History {
         maxima(&columns.times[first..], &columns.values[first..], step_s, &mut rows);
         rows
     }
+}
 
-    /// Whether rows are those that a store of these rules has to return.
-    ///
-    /// # Errors
-    /// What was expected, and what came, as a sentence.
-    pub(super) fn check(&self, expected: &Columns, found: &Columns, rules: &Rules) -> Result<(), String> {
-        if expected.len() != found.len() {
-            return Err(format!("{} rows instead of {}", found.len(), expected.len()));
-        }
-        let largest = rules.largest(&expected.values);
-        let pairs = expected.times.iter().zip(&expected.values);
-        let mut both = pairs.zip(found.times.iter().zip(&found.values));
-        let wrong =
-            both.find(|((at, value), (found_at, found))| at != found_at || !rules.is_same(**value, **found, largest));
-        match wrong {
-            None => Ok(()),
-            Some(((at, value), (found_at, found))) => Err(format!("{found} at {found_at} instead of {value} at {at}")),
-        }
+/// Whether rows are those that a store of these rules has to return.
+///
+/// # Errors
+/// What was expected, and what came, as a sentence.
+pub(super) fn check(expected: &Columns, found: &Columns, rules: &Rules) -> Result<(), String> {
+    if expected.len() != found.len() {
+        return Err(format!("{} rows instead of {}", found.len(), expected.len()));
+    }
+    let largest = rules.largest(&expected.values);
+    let pairs = expected.times.iter().zip(&expected.values);
+    let mut both = pairs.zip(found.times.iter().zip(&found.values));
+    let wrong =
+        both.find(|((at, value), (found_at, found))| at != found_at || !rules.is_same(**value, **found, largest));
+    match wrong {
+        None => Ok(()),
+        Some(((at, value), (found_at, found))) => Err(format!("{found} at {found_at} instead of {value} at {at}")),
     }
 }
 

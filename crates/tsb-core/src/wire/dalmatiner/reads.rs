@@ -107,7 +107,10 @@ impl Reads {
                 .map_err(str::to_owned)
                 .and_then(|key| self.get(&key, seconds, count)),
             Request::Metrics(of) => self.metrics(of),
-            Request::Buckets => self.buckets(),
+            Request::Buckets => {
+                self.buckets();
+                Ok(())
+            }
             Request::BucketInfo => {
                 let mut info = Vec::with_capacity(33);
                 for number in [RESOLUTION_MS, POINTS_PER_FILE, 0] {
@@ -195,7 +198,7 @@ impl Reads {
         Ok(())
     }
 
-    fn buckets(&mut self) -> Result<(), String> {
+    fn buckets(&mut self) {
         let keys = self.reader.keys();
         let mut names: Vec<&str> = keys.iter().filter_map(|key| bucket(key).ok()).collect();
         names.sort_unstable();
@@ -206,6 +209,5 @@ impl Reads {
             list.extend_from_slice(name.as_bytes());
         }
         self.frame(&[&(list.len() as u32).to_be_bytes()[..], &list].concat());
-        Ok(())
     }
 }

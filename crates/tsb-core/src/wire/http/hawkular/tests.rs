@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::series::SeriesKey;
+use crate::time::Timestamp;
 use crate::time::{ManualClock, SECOND_NS};
+use crate::wire::Take;
 use crate::wire::testing::Heap;
 use crate::wire::{Decoder, Next, NotAdmitted, Peer, Sink};
 use crate::{Batch, SeriesId};
