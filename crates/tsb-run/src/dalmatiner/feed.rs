@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
-use tsb_core::report::experiment::dalmatiner::{DalmatinerPlan, FeedRun};
+use tsb_core::report::experiment::dalmatiner::{DalmatinerPlan, TargetRun};
 use tsb_core::resource::Usage;
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
@@ -175,13 +175,13 @@ pub(super) fn verified(
     asked: &DalmatinerPlan,
     (series, load, round): (u64, Load, u32),
     (fed, stop): (Option<&Fed>, &Arc<AtomicBool>),
-) -> Result<FeedRun, Error> {
+) -> Result<TargetRun, Error> {
     let plan = plan_of(target, opened, asked, (series, load)).complete()?;
     let finished = run_plan(&plan, &Controls::stopped_by(Arc::clone(stop)), &open)?;
     let run = &finished.run;
     let count = |counter| run.ledger.counts.count(counter);
     let sent = count(Counter::Sent);
-    Ok(FeedRun {
+    Ok(TargetRun {
         target: opened.tested(run.durability.acknowledged, &run.target.exactness),
         round,
         series,

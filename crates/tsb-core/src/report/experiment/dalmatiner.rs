@@ -52,7 +52,7 @@ pub struct DalmatinerPlan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DalmatinerDetails {
     /// The runs of the feed, in the order in which they ran.
-    pub feeds: Vec<FeedRun>,
+    pub feeds: Vec<TargetRun>,
     /// The queries.
     pub queries: Vec<QueryRun>,
     /// The sizes of the history.
@@ -122,7 +122,7 @@ pub struct TestedTarget {
 
 /// A run of the feed: each series sends one sample per second, and everything is read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FeedRun {
+pub struct TargetRun {
     /// The target.
     pub target: TestedTarget,
     /// The round, from 0.

@@ -1,7 +1,7 @@
 //! The rounds of each target together.
 
 use tsb_core::report::experiment::Figure;
-use tsb_core::report::experiment::dalmatiner::{DalmatinerDetails, DalmatinerPlan, FeedRun, TargetSummary};
+use tsb_core::report::experiment::dalmatiner::{DalmatinerDetails, DalmatinerPlan, TargetRun, TargetSummary};
 use tsb_core::verdict::Status;
 
 use crate::dalmatiner::feed::Load;
@@ -10,7 +10,7 @@ use crate::dalmatiner::feed::Load;
 pub(super) fn summarize(details: &mut DalmatinerDetails, plan: &DalmatinerPlan) {
     for series in &plan.series {
         for target in &plan.targets {
-            let of = |load: Load| -> Vec<&FeedRun> {
+            let of = |load: Load| -> Vec<&TargetRun> {
                 let runs = details.feeds.iter();
                 runs.filter(|run| run.target.name == *target && run.series == *series && run.load == load.name())
                     .collect()
@@ -21,10 +21,10 @@ pub(super) fn summarize(details: &mut DalmatinerDetails, plan: &DalmatinerPlan) 
     }
 }
 
-fn summary(feeds: &[&FeedRun], peaks: &[&FeedRun], series: u64) -> Option<TargetSummary> {
+fn summary(feeds: &[&TargetRun], peaks: &[&TargetRun], series: u64) -> Option<TargetSummary> {
     let first = feeds.first().or(peaks.first())?;
     let figure =
-        |of: fn(&FeedRun) -> Option<f64>| Figure::of(&feeds.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
+        |of: fn(&TargetRun) -> Option<f64>| Figure::of(&feeds.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
     // A loop that lost samples or failed has no rate.
     let rates = peaks.iter().filter(|run| run.verified == run.sent && run.sent > 0);
     Some(TargetSummary {
@@ -49,8 +49,8 @@ mod tests {
 
     use super::*;
 
-    fn run(load: Load, sent: u64, verified: u64) -> FeedRun {
-        FeedRun {
+    fn run(load: Load, sent: u64, verified: u64) -> TargetRun {
+        TargetRun {
             target: TestedTarget {
                 name: "x".to_owned(),
                 ..TestedTarget::default()
