@@ -200,7 +200,7 @@ pub struct MohawkArgs {
 /// `tsb reproduce dalmatiner`
 #[derive(Debug, Args)]
 pub struct DalmatinerArgs {
-    /// Store of ours that takes part, by name; without it, those that are listed below
+    /// Store of ours, by name; without it, those named below
     ///
     /// Give it several times for several. "mstore, round 1" and "mstore, round 2" are DalmatinerDB's
     /// files behind its caches of July and September 2014, "write-cache+mstore" the same files
@@ -209,7 +209,7 @@ pub struct DalmatinerArgs {
     /// it: both rounds, sqlite and memory, and sqlite and memory in process.
     #[arg(long = "target", value_name = "NAME")]
     pub targets: Vec<String>,
-    /// Also measure this server, or any other store, such as graphite://HOST:PORT/PREFIX
+    /// Also measure a server: graphite://HOST:PORT/PREFIX
     ///
     /// Give it several times for several. Each run has a place of its own there, which is removed.
     #[arg(long = "store", value_name = "SPEC")]
