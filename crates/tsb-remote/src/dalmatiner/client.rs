@@ -7,7 +7,7 @@ use std::sync::{Mutex, RwLock};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::Encoder;
 use tsb_core::wire::dalmatiner::{
-    BUCKET_LABEL, DEFAULT_BUCKET, DalmatinerEncoder, Form, elements, key_of_elements, point_of,
+    BUCKET_LABEL, DEFAULT_BUCKET, DalmatinerEncoder, Form, elements, key_of_elements, point_of, value_of,
 };
 use tsb_core::{Batch, BatchBuf, Catalog, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::error::{Error, Result};
@@ -152,20 +152,13 @@ impl DalmatinerClient {
         }
     }
 
-    /// Encodes and sends a batch whose ids are numbers.
+    /// Encodes and sends a batch whose ids are numbers, and whose values are as the server keeps them.
     fn send(&self, batch: &Batch<'_>) -> Result<()> {
+        let Some(end) = batch.len().checked_sub(1) else {
+            return Ok(());
+        };
         let mut writer = lock(&self.writer);
-        let catalog = read(&self.catalog);
-        let is_new = !writer.connection.is_open() || writer.encoder.is_none();
-        if is_new || writer.series < catalog.len() {
-            // A connection begins in command mode, and so does an encoder; one in stream mode knows
-            // no more names than it began with.
-            writer.connection.close();
-            let made = DalmatinerEncoder::new(Form::Stream, &catalog);
-            let made = made.map_err(|error| spec_error(error.to_string()))?;
-            (writer.encoder, writer.series) = (Some(made), catalog.len());
-        }
-        drop(catalog);
+        self.know_all_names(&mut writer)?;
         let Writer {
             connection,
             encoder,
@@ -178,14 +171,48 @@ impl DalmatinerClient {
             encoder.encode(batch, bytes);
         }
         connection.write(bytes)?;
-        if let Some(end) = batch.len().checked_sub(1) {
-            *last = Some((batch.id(end).0, batch.time(end)));
+        *last = Some((batch.id(end).0, batch.time(end)));
+        Ok(())
+    }
+
+    /// Begins a connection with all names, unless there is one: a connection begins in command
+    /// mode, and so does an encoder; one in stream mode knows no more names than it began with.
+    fn know_all_names(&self, writer: &mut Writer) -> Result<()> {
+        let catalog = read(&self.catalog);
+        let is_open = writer.connection.is_open() && writer.encoder.is_some();
+        if is_open && writer.series == catalog.len() {
+            return Ok(());
+        }
+        if is_open {
+            // The server reads two connections in any order, so the new one waits for the old one.
+            self.wait_for(writer.last.take())?;
+        }
+        writer.connection.close();
+        let made = DalmatinerEncoder::new(Form::Stream, &catalog);
+        let made = made.map_err(|error| spec_error(error.to_string()))?;
+        (writer.encoder, writer.series) = (Some(made), catalog.len());
+        Ok(())
+    }
+
+    /// Waits until a sample can be read, at most for the timeout. One that never comes was lost on
+    /// the way, which reading back tells.
+    fn wait_for(&self, last: Option<(u32, Timestamp)>) -> Result<()> {
+        let Some((number, at)) = last else { return Ok(()) };
+        let clock = MonotonicClock::new();
+        let timeout_ns = self.options.timeout.as_nanos() as u64;
+        let mut is_there = false;
+        while !is_there && clock.now() < timeout_ns {
+            let second = at.as_secs();
+            self.points(&[(number, second..second + 1)], &mut |_, _, _| is_there = true)?;
+            if !is_there {
+                clock.wait_until(clock.now() + LOOK_NS);
+            }
         }
         Ok(())
     }
 
     /// Widens what a read without bounds covers.
-    fn note(&self, batch: &Batch<'_>) {
+    fn widen(&self, batch: &Batch<'_>) {
         let mut span = lock(&self.span);
         for index in 0..batch.len() {
             let second = batch.time(index).as_secs();
@@ -248,6 +275,14 @@ impl DalmatinerClient {
     }
 }
 
+/// The value that the server keeps of a sample: without a float's last bit. `None` if its format has
+/// no place for the sample.
+fn kept(at: Timestamp, value: f64) -> Option<f64> {
+    let is_in_time = (0..i64::from(u32::MAX)).contains(&at.as_secs());
+    let point = point_of(value).filter(|_| is_in_time)?;
+    value_of(point)?.ok()
+}
+
 fn spec_error(what: String) -> Error {
     Error::Spec {
         spec: "dalmatiner:".to_owned(),
@@ -300,25 +335,16 @@ impl Store for DalmatinerClient {
         self.acks.check_open()?;
         let mut numbers = Vec::new();
         let numbered = read(&self.keys).numbered(batch, &mut numbers)?;
-        let is_carried =
-            |at: Timestamp, value: f64| (0..i64::from(u32::MAX)).contains(&at.as_secs()) && point_of(value).is_some();
         let mut rejected = Vec::new();
-        for (index, (_, at, value)) in numbered.iter().enumerate() {
-            if !is_carried(at, value) {
-                rejected.push((index as u32, Reason::Unrepresentable));
+        let mut carried = BatchBuf::with_capacity(batch.len());
+        for (index, (number, at, value)) in numbered.iter().enumerate() {
+            match kept(at, value) {
+                Some(value) => carried.push(number, at, value),
+                None => rejected.push((index as u32, Reason::Unrepresentable)),
             }
         }
-        if rejected.is_empty() {
-            self.send(&numbered)?;
-            self.note(&numbered);
-        } else if rejected.len() < batch.len() {
-            let mut carried = BatchBuf::with_capacity(batch.len());
-            for (id, at, value) in numbered.iter().filter(|(_, at, value)| is_carried(*at, *value)) {
-                carried.push(id, at, value);
-            }
-            self.send(&carried.as_batch())?;
-            self.note(&carried.as_batch());
-        }
+        self.send(&carried.as_batch())?;
+        self.widen(&carried.as_batch());
         Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Unconfirmed))
     }
 
@@ -338,19 +364,7 @@ impl Store for DalmatinerClient {
             return Err(self.unsupported("flush"));
         }
         let last = lock(&self.writer).last.take();
-        let Some((number, at)) = last else { return Ok(()) };
-        let clock = MonotonicClock::new();
-        let timeout_ns = self.options.timeout.as_nanos() as u64;
-        let mut is_there = false;
-        while !is_there && clock.now() < timeout_ns {
-            let second = at.as_secs();
-            self.points(&[(number, second..second + 1)], &mut |_, _, _| is_there = true)?;
-            if !is_there {
-                clock.wait_until(clock.now() + LOOK_NS);
-            }
-        }
-        // One that never comes was lost on the way, which reading back tells.
-        Ok(())
+        self.wait_for(last)
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {

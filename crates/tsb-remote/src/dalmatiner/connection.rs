@@ -46,7 +46,7 @@ impl Connection {
     /// [`Error::Unreachable`].
     pub(super) fn connect(&mut self) -> Result<&mut BufReader<TcpStream>, Error> {
         let unreachable = |error: io::Error| Error::Unreachable {
-            action: format!("speak with DalmatinerDB at {}", self.host),
+            action: format!("connect to DalmatinerDB at {}", self.host),
             source: error.into(),
         };
         let stream = match self.stream.take() {
@@ -65,7 +65,7 @@ impl Connection {
         written.map_err(|error| {
             self.close();
             Error::Unknown {
-                action: format!("send samples to DalmatinerDB at {}", self.host),
+                action: format!("write samples to DalmatinerDB at {}", self.host),
                 source: timed(error, self.timeout),
             }
         })
