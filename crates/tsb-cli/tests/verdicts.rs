@@ -437,9 +437,8 @@ fn stopped(arguments: &str) -> Run {
         let status = Command::new("kill").args([name, &child.id().to_string()]).status();
         assert!(status.expect("there is a kill").success());
     };
-    let clock = MonotonicClock::new();
     signal("-STOP");
-    clock.wait_until(SECOND_NS / 2);
+    MonotonicClock::new().wait_until(SECOND_NS / 2);
     signal("-CONT");
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("it is text");

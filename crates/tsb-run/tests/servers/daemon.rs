@@ -1,15 +1,21 @@
 //! A server of a test's own, which can be killed and started again.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_stores::conformance::libtest_mimic::Failed;
 
-/// How long it may take until it listens.
-const PATIENCE_S: u64 = 30;
+/// How long it may take until it listens: a busy machine starts a server in tens of seconds.
+const PATIENCE_S: u64 = 90;
+/// Ports of servers: below those that Linux gives to clients.
+const PORTS: Range<u16> = 10_000..32_000;
+/// Ports of them that this process has tried.
+static TRIED: AtomicU32 = AtomicU32::new(0);
 /// Between two looks.
 const PAUSE_NS: u64 = 20_000_000;
 
@@ -86,14 +92,18 @@ pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Result<T, Failed
     }
 }
 
-/// Ports that nobody listens at.
+/// Ports that nobody listens at, each given once by this process. A client of another test, of which
+/// there are thousands, cannot take one of them before the server listens.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Failed> {
+    let first = std::process::id();
     let mut ports = [0; N];
-    let mut held = Vec::new();
     for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
+        let mut candidates = PORTS.map(|_| {
+            let place = first.wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed)) % PORTS.len() as u32;
+            PORTS.start + place as u16
+        });
+        let free = candidates.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+        *port = free.ok_or("every port is taken")?;
     }
     Ok(ports)
 }

@@ -15,7 +15,7 @@ use tsb_run::{AskedRate, Controls, Plan, Transport, open, run_plan};
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::daemon::{Daemon, free_ports};
-use crate::in_flight::interrupted_by;
+use crate::in_flight::{AROUND_OUTAGE_NS, interrupted_by};
 use crate::outage::nobody_answers;
 use crate::{Test, of_program, places};
 
@@ -127,7 +127,7 @@ fn plan(spec: &str, duration_ns: u64) -> Result<Plan, Failed> {
 /// way: nothing was acknowledged.
 fn killed(program: &str) -> Result<(), Failed> {
     let mut carbon = Carbon::start(program)?;
-    let plan = plan(&carbon.spec(), 8 * SECOND_NS)?;
+    let plan = plan(&carbon.spec(), AROUND_OUTAGE_NS)?;
     let run = interrupted_by(&plan, || {
         carbon.cache.kill()?;
         MonotonicClock::new().wait_until(2 * SECOND_NS);

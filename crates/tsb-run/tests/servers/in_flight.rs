@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
-use tsb_core::time::SECOND_NS;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::verdict::Status;
 use tsb_run::{AskedRate, Controls, Observer, Phase, Plan, Transport, open, run_plan};
 use tsb_stores::conformance::libtest_mimic::Failed;
@@ -17,9 +17,11 @@ use tsb_stores::conformance::libtest_mimic::Failed;
 pub(crate) const PATIENCE_S: u64 = 8;
 /// How long one rate is measured.
 const LENGTH_NS: u64 = 2 * SECOND_NS;
-/// How long the rate is steady around an outage: on a busy machine a server takes seconds to start,
-/// and reading back must find it.
-const AROUND_OUTAGE_NS: u64 = 14 * SECOND_NS;
+/// A run into which an outage falls is ended when that is over, and not by its length: on a busy
+/// machine a server takes tens of seconds to start.
+pub(crate) const AROUND_OUTAGE_NS: u64 = 300 * SECOND_NS;
+/// How long before and after an outage samples are sent.
+const BESIDE_OUTAGE_NS: u64 = 3 * SECOND_NS;
 
 /// Operations of 54 samples.
 fn plan(spec: &str, rate: AskedRate, duration_ns: u64, in_flight: usize) -> Result<Plan, Failed> {
@@ -122,7 +124,7 @@ fn steady(spec: &str) -> Result<Plan, Failed> {
     plan(spec, AskedRate::PerSecond(200 * 54), AROUND_OUTAGE_NS, 256)
 }
 
-/// A run of a plan, two seconds into which there is an outage; it must be sound.
+/// A run of a plan, into which an outage falls, and which is ended after it; it must be sound.
 pub(crate) fn interrupted_by(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<Run, Failed> {
     sound(interrupted(plan, outage)?)
 }
@@ -133,6 +135,7 @@ fn interrupted(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) 
         observer: Arc::clone(&sending) as Arc<dyn Observer>,
         ..Controls::default()
     };
+    let stop = &controls.stops.stop;
     let has_ended = AtomicBool::new(false);
     let (run, outage) = std::thread::scope(|threads| {
         let killing = threads.spawn(|| {
@@ -140,8 +143,11 @@ fn interrupted(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) 
             while !sending.0.load(Ordering::Acquire) && !has_ended.load(Ordering::Acquire) {
                 std::thread::park_timeout(Duration::from_millis(10));
             }
-            std::thread::park_timeout(Duration::from_secs(2));
-            outage()
+            MonotonicClock::new().wait_until(BESIDE_OUTAGE_NS);
+            let outage = outage();
+            MonotonicClock::new().wait_until(BESIDE_OUTAGE_NS);
+            stop.store(true, Ordering::Release);
+            outage
         });
         let run = run_plan(plan, &controls, &open);
         has_ended.store(true, Ordering::Release);
