@@ -2,19 +2,19 @@
 //! connection, read back by requests over another.
 //!
 //! A write is answered by nothing: an ack of this client is `Unconfirmed` and says that the
-//! operating system took the bytes. The server takes them in order, so a flush asks for the last
-//! sample until it is there, and everything before it has been taken then. What was lost shows when
-//! it is read back.
+//! operating system took the bytes. A flush ends the connection and waits until the server ends it
+//! too: by then it has read everything. What was lost shows when it is read back.
 //!
-//! A series is a metric of one bucket, at one point per second; labels have no place in it. The
-//! server does not tell where the points of a metric begin: a read without a start looks back from
-//! the moment at which the client was opened ([`DalmatinerOptions::back`]), or from the first sample
-//! that it wrote. The bytes are in docs/formats/dalmatiner.md.
+//! A series is a metric of one bucket, at one point per second; its labels are the last elements of
+//! the metric. The server does not tell where the points of a metric begin: a read without a start
+//! looks back from the moment at which the client was opened ([`DalmatinerOptions::back`]), or from
+//! the first sample that it wrote. The bytes are in docs/formats/dalmatiner.md.
 //!
 //! The client is *not* one of the query language, and creates or deletes no bucket.
 
 mod client;
 mod connection;
+mod metric;
 mod points;
 
 use std::time::Duration;

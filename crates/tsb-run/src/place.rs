@@ -120,8 +120,8 @@ impl Place {
         let what = format!("cannot {verb} {self}");
         match error {
             tsb_stores::Error::Unsupported { .. } => Error::plan(what)
-                .because_of("the daemon's protocol has no command for that")
-                .hint("remove the files by hand, in the daemon's base folder"),
+                .because_of("the protocol of the server has no command for that")
+                .hint("remove it by hand, in the folder of the server"),
             tsb_stores::Error::Spec { .. } => Error::plan(what).because(error),
             _ => Error::unreachable(what).because(error),
         }

@@ -277,6 +277,9 @@ pub struct Capabilities {
     pub takes_back_ns: Option<i64>,
     /// How long an accepted sample may stay invisible to queries, in milliseconds.
     pub visibility_delay_ms: u64,
+    /// [`Stats::samples`] and [`Stats::superseded`] are exact. False for the client of a server that
+    /// cannot be asked how many samples it holds: then they are what was accepted, and 0.
+    pub counts_samples: bool,
 }
 
 impl Capabilities {
@@ -300,6 +303,7 @@ impl Capabilities {
             retention_ns: None,
             takes_back_ns: None,
             visibility_delay_ms: 0,
+            counts_samples: true,
         }
     }
 }

@@ -6,9 +6,7 @@ use std::sync::{Mutex, RwLock};
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::Encoder;
-use tsb_core::wire::dalmatiner::{
-    BUCKET_LABEL, DEFAULT_BUCKET, DalmatinerEncoder, Form, elements, key_of_elements, point_of, value_of,
-};
+use tsb_core::wire::dalmatiner::{BUCKET_LABEL, DEFAULT_BUCKET, DalmatinerEncoder, Form, elements, point_of, value_of};
 use tsb_core::{Batch, BatchBuf, Catalog, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{Keys, lock, read, write};
@@ -17,19 +15,19 @@ use tsb_stores::store::{
 };
 
 use super::connection::Connection;
+use super::metric::{key_of, name_of};
 use super::points::{PointReader, error_of, get, metrics, of_bucket};
 use super::{DalmatinerOptions, PORT};
 use crate::acks::Acks;
 use crate::{Address, host_with_port};
 
-/// Points of one request: what our own endpoint answers at the most.
-const POINTS_MAX: u64 = 1 << 20;
+/// Points of one request. Where there is any point, an answer has those before it too, unset; where
+/// there is none, it is 30 bytes.
+const POINTS_MAX: u64 = 1 << 17;
 /// Requests that are sent before their answers are read.
 const REQUESTS: usize = 64;
 /// Seconds behind now that a read without an end looks at.
 const AHEAD_S: i64 = 60;
-/// Between two looks for the last sample, in nanoseconds.
-const LOOK_NS: u64 = SECOND_NS / 1_000;
 
 /// A client of one bucket.
 pub struct DalmatinerClient {
@@ -51,12 +49,25 @@ pub struct DalmatinerClient {
 /// The connection that is written to.
 struct Writer {
     connection: Connection,
-    encoder: Option<DalmatinerEncoder>,
-    /// Series that the encoder knows.
-    series: usize,
+    encoder: OpenEncoder,
     bytes: Vec<u8>,
-    /// The number of the last sample's series, and its time.
-    last: Option<(u32, Timestamp)>,
+}
+
+/// An encoder of one connection.
+struct OpenEncoder {
+    encoder: DalmatinerEncoder,
+    /// Series that it knows.
+    series: usize,
+}
+
+impl OpenEncoder {
+    fn new(catalog: &Catalog) -> Result<Self> {
+        let encoder = DalmatinerEncoder::new(Form::Stream, catalog);
+        Ok(Self {
+            encoder: encoder.map_err(|error| spec_error(error.to_string()))?,
+            series: catalog.len(),
+        })
+    }
 }
 
 impl DalmatinerClient {
@@ -75,10 +86,8 @@ impl DalmatinerClient {
             catalog: RwLock::default(),
             writer: Mutex::new(Writer {
                 connection: connection(),
-                encoder: None,
-                series: 0,
+                encoder: OpenEncoder::new(&Catalog::default())?,
                 bytes: Vec::new(),
-                last: None,
             }),
             reader: Mutex::new(connection()),
             span: Mutex::new(now_s.saturating_sub_unsigned(options.back.as_secs())..now_s + AHEAD_S),
@@ -119,11 +128,7 @@ impl DalmatinerClient {
         let mut found = Vec::new();
         let request = of_bucket(1, self.bucket.as_bytes());
         lock(&self.reader).ask(&[request], &mut |_, frame| {
-            for metric in metrics(frame)? {
-                // Below the bucket's own name: the label is ours.
-                let key = key_of_elements(DEFAULT_BUCKET.as_bytes(), metric).map_err(str::to_owned)?;
-                found.push(key);
-            }
+            found.extend(metrics(frame)?.into_iter().filter_map(key_of));
             Ok(false)
         })?;
         Ok(found)
@@ -131,17 +136,12 @@ impl DalmatinerClient {
 
     /// The key on the wire, where its bucket is a label.
     fn wire_key(&self, key: &SeriesKey) -> Result<SeriesKey> {
-        if !key.labels().is_empty() {
-            let what = format!(
-                "{key} has labels, which DalmatinerDB has no place for; give names with all parts (--keys name)"
-            );
-            return Err(spec_error(what));
-        }
-        elements(key).map_err(|why| spec_error(format!("{key} cannot be named: {why}")))?;
+        let name = SeriesKey::new(name_of(key));
+        elements(&name).map_err(|why| spec_error(format!("{key} cannot be named: {why}")))?;
         Ok(if self.bucket == DEFAULT_BUCKET {
-            key.clone()
+            name
         } else {
-            SeriesKey::with_labels(key.name(), [(BUCKET_LABEL, self.bucket.as_str())])
+            SeriesKey::with_labels(name.name(), [(BUCKET_LABEL, self.bucket.as_str())])
         })
     }
 
@@ -154,61 +154,26 @@ impl DalmatinerClient {
 
     /// Encodes and sends a batch whose ids are numbers, and whose values are as the server keeps them.
     fn send(&self, batch: &Batch<'_>) -> Result<()> {
-        let Some(end) = batch.len().checked_sub(1) else {
+        if batch.is_empty() {
             return Ok(());
-        };
+        }
         let mut writer = lock(&self.writer);
-        self.know_all_names(&mut writer)?;
         let Writer {
             connection,
             encoder,
             bytes,
-            last,
-            ..
         } = &mut *writer;
-        bytes.clear();
-        if let Some(encoder) = encoder {
-            encoder.encode(batch, bytes);
-        }
-        connection.write(bytes)?;
-        *last = Some((batch.id(end).0, batch.time(end)));
-        Ok(())
-    }
-
-    /// Begins a connection with all names, unless there is one: a connection begins in command
-    /// mode, and so does an encoder; one in stream mode knows no more names than it began with.
-    fn know_all_names(&self, writer: &mut Writer) -> Result<()> {
         let catalog = read(&self.catalog);
-        let is_open = writer.connection.is_open() && writer.encoder.is_some();
-        if is_open && writer.series == catalog.len() {
-            return Ok(());
+        if !connection.is_open() || encoder.series < catalog.len() {
+            // A connection begins in command mode, and so does an encoder; one in stream mode knows
+            // no more names than it began with.
+            connection.finish();
+            *encoder = OpenEncoder::new(&catalog)?;
         }
-        if is_open {
-            // The server reads two connections in any order, so the new one waits for the old one.
-            self.wait_for(writer.last.take())?;
-        }
-        writer.connection.close();
-        let made = DalmatinerEncoder::new(Form::Stream, &catalog);
-        let made = made.map_err(|error| spec_error(error.to_string()))?;
-        (writer.encoder, writer.series) = (Some(made), catalog.len());
-        Ok(())
-    }
-
-    /// Waits until a sample can be read, at most for the timeout. One that never comes was lost on
-    /// the way, which reading back tells.
-    fn wait_for(&self, last: Option<(u32, Timestamp)>) -> Result<()> {
-        let Some((number, at)) = last else { return Ok(()) };
-        let clock = MonotonicClock::new();
-        let timeout_ns = self.options.timeout.as_nanos() as u64;
-        let mut is_there = false;
-        while !is_there && clock.now() < timeout_ns {
-            let second = at.as_secs();
-            self.points(&[(number, second..second + 1)], &mut |_, _, _| is_there = true)?;
-            if !is_there {
-                clock.wait_until(clock.now() + LOOK_NS);
-            }
-        }
-        Ok(())
+        drop(catalog);
+        bytes.clear();
+        encoder.encoder.encode(batch, bytes);
+        connection.write(bytes)
     }
 
     /// Widens what a read without bounds covers.
@@ -259,7 +224,8 @@ impl DalmatinerClient {
     /// The whole seconds of a range that are read.
     fn seconds(&self, range: TimeRange) -> Range<i64> {
         let span = lock(&self.span).clone();
-        let up = |at: Timestamp| -(-at.0).div_euclid(SECOND_NS as i64);
+        let second = SECOND_NS as i64;
+        let up = |at: Timestamp| at.0.div_euclid(second) + i64::from(at.0.rem_euclid(second) > 0);
         // A bound that was given is kept; one that is open is that of the span.
         let start = if range.start == Timestamp::MIN {
             span.start
@@ -314,6 +280,7 @@ impl Store for DalmatinerClient {
         capabilities.persistent = true;
         // What the operating system has taken may still be on its way.
         capabilities.visibility_delay_ms = self.options.visibility_delay.as_millis() as u64;
+        capabilities.counts_samples = false;
         capabilities
     }
 
@@ -356,15 +323,15 @@ impl Store for DalmatinerClient {
         }
     }
 
-    /// Waits until the last sample that was sent can be read: the server takes them in order.
+    /// Ends the connection, and waits until the server does: by then it has taken all samples.
     fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
         read(&self.keys).check_scope(scope)?;
         if level > Durability::Unconfirmed {
             return Err(self.unsupported("flush"));
         }
-        let last = lock(&self.writer).last.take();
-        self.wait_for(last)
+        lock(&self.writer).connection.finish();
+        Ok(())
     }
 
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
@@ -434,7 +401,7 @@ impl Store for DalmatinerClient {
 
     fn close(&self) -> Result<()> {
         if self.acks.close() {
-            lock(&self.writer).connection.close();
+            lock(&self.writer).connection.finish();
             lock(&self.reader).close();
         }
         Ok(())

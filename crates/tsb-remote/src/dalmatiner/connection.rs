@@ -1,7 +1,7 @@
 //! One connection: bytes that are written, and frames that answer.
 
 use std::io::{self, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use tsb_stores::error::Error;
@@ -9,6 +9,8 @@ use tsb_stores::error::Error;
 /// Most bytes of requests whose answers have not been read: sockets hold as many, so the server and
 /// this client never wait for each other to read.
 const WAITING: usize = 16 << 10;
+/// Most bytes that are read of a server that should send none.
+const FAREWELL_MAX: u64 = 64 << 10;
 /// The longest frame that is read: that of the longest list of our own endpoint.
 const FRAME_MAX: usize = 80 << 20;
 
@@ -38,6 +40,17 @@ impl Connection {
     /// Ends it. What the operating system has taken is still sent.
     pub(super) fn close(&mut self) {
         self.stream = None;
+    }
+
+    /// Ends it, and waits until the server does, which it does when it has read everything. What a
+    /// server does not read within the timeout shows when samples are read back.
+    pub(super) fn finish(&mut self) {
+        if let Some(stream) = self.stream.take()
+            && stream.get_ref().shutdown(Shutdown::Write).is_ok()
+        {
+            // In stream mode it sends nothing; what says so much has its own reasons.
+            let _end = io::copy(&mut stream.take(FAREWELL_MAX), &mut io::sink());
+        }
     }
 
     /// Connects, unless it is connected.

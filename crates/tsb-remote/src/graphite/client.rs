@@ -269,6 +269,7 @@ impl Client for GraphiteClient {
         capabilities.retention_ns =
             (self.archives.last()).map(|archive| archive.retention_s().saturating_mul(1_000_000_000));
         capabilities.visibility_delay_ms = self.options.visibility_delay.as_millis() as u64;
+        capabilities.counts_samples = false;
         capabilities
     }
 

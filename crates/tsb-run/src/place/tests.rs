@@ -122,7 +122,7 @@ fn a_daemon_has_files_that_no_client_removes() {
     assert_eq!((place.remove_command(), place.disk_bytes()), (None, None));
     let refused = place.remove().unwrap_err();
     assert!(
-        refused.explanation().hint().unwrap().contains("base folder"),
+        refused.explanation().hint().unwrap().contains("folder of the server"),
         "{refused}"
     );
 }

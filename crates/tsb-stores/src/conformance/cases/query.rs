@@ -25,7 +25,11 @@ pub(super) const CASES: &[Case] = &[
         values_as_claimed,
     ),
     of_readable("c7_timestamps_far_from_now", timestamps_far_from_now),
-    of_readable("c7_stats_agree_with_queries", stats_agree),
+    of(
+        "c7_stats_agree_with_queries",
+        |c| reads(c) && c.counts_samples,
+        stats_agree,
+    ),
     of("c7_reads_are_unsupported", |c| !c.query, reads_are_unsupported),
 ];
 

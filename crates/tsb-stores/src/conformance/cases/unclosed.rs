@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
     of("c10_what_was_durable_survives_a_kill", outlives, kill::durable_survives),
     of(
         "c10_statistics_tell_this_life_from_the_place",
-        |c| reads(c) && c.persistent && c.retention_ns.is_none(),
+        |c| reads(c) && c.persistent && c.retention_ns.is_none() && c.counts_samples,
         statistics_of_two_lives,
     ),
 ];
