@@ -20,7 +20,7 @@ use crate::{interrupt, render};
 /// The experiment's name.
 pub(super) const NAME: &str = "dalmatiner";
 /// A quick run begins nothing that would probably end after this many seconds.
-const BUDGET_QUICK: u64 = 90;
+const BUDGET_QUICK: u64 = 110;
 /// Series of the history of a server that is given: two queries of seven.
 const HISTORY_SERIES_OF_SERVERS: u64 = 14;
 /// Series and seconds of the runs that are killed: a cache of half an hour would hold all of them.
