@@ -48,6 +48,10 @@ impl Speed {
         if self.num == self.den {
             return fleet_ns;
         }
+        // A division of 128 bits takes longer than the rest of a due time.
+        if let Some(scaled) = fleet_ns.checked_mul(self.den) {
+            return scaled.div_ceil(self.num);
+        }
         let scaled = u128::from(fleet_ns) * u128::from(self.den);
         u64::try_from(scaled.div_ceil(u128::from(self.num))).unwrap_or(u64::MAX)
     }

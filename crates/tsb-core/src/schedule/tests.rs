@@ -290,6 +290,12 @@ fn speed_is_exact_and_rates_are_summed_exactly() {
     assert_eq!(speed.wall_ns(54_000 * SECOND_NS), 20_500_000_000);
     assert_eq!(speed.fleet_ns(20_500_000_000), 54_000 * SECOND_NS);
     assert_eq!(Speed::NATURAL.wall_ns(u64::MAX), u64::MAX);
+    // On both sides of a product of 64 bits.
+    let speed = Speed::new(9, 7).unwrap();
+    for fleet_ns in [0, 1, u64::MAX / 7, u64::MAX / 7 + 1, u64::MAX] {
+        let expected = (u128::from(fleet_ns) * 7).div_ceil(9) as u64;
+        assert_eq!(speed.wall_ns(fleet_ns), expected, "{fleet_ns}");
+    }
     assert!(Speed::from_rates(Rate::ZERO, asked).is_err());
 }
 
