@@ -87,6 +87,10 @@ impl StreamDecoder {
     }
 
     fn command(&mut self, bytes: &mut &[u8]) -> Result<(), StreamProblem> {
+        // Answers go out before further requests are read, so that few of them wait.
+        if self.reads.as_ref().is_some_and(|reads| reads.answers.len() >= ANSWERS) {
+            return Err(StreamProblem::Unfinished);
+        }
         let length = u32::from_be_bytes(cut(bytes).ok_or(StreamProblem::Unfinished)?) as usize;
         if length > MAX_RECORD - 4 {
             return Err(StreamProblem::Fatal("a frame is longer than 64 KiB"));
@@ -218,10 +222,6 @@ impl Decoder for StreamDecoder {
                     sink.malformed(&Malformed { what, bytes: rest });
                     return Err(Fatal { what });
                 }
-            }
-            // Answers go out before further requests are read, so that few of them wait.
-            if self.reads.as_ref().is_some_and(|reads| reads.answers.len() >= ANSWERS) {
-                break;
             }
         }
         self.lookup.flush(sink);
