@@ -10,48 +10,25 @@ use crate::shell::{capture, cargo};
 /// The feature that needs a library of the system.
 const NEEDS_LIBRRD: &str = "librrd";
 
-/// Features whose drivers take minutes to compile, and no benchmark has one.
-const REMOTE: &[&str] = &[
-    "client",
-    "http",
-    "mongo",
-    "etcd",
-    "prometheus",
-    "postgres",
-    "influx",
-    "victoriametrics",
-    "graphite",
-];
-
 /// The arguments of cargo for them.
 pub(super) fn every() -> Result<Vec<String>> {
     if packages::has_librrd() {
         return Ok(vec!["--all-features".to_owned()]);
     }
     println!("without the feature {NEEDS_LIBRRD}: librrd-dev or libclang-dev is not installed");
-    all_but(&[NEEDS_LIBRRD])
-}
-
-/// The same for what is built to be timed: without the clients of real servers.
-pub(super) fn embedded() -> Result<Vec<String>> {
-    let missing: &[&str] = if packages::has_librrd() { &[] } else { &[NEEDS_LIBRRD] };
-    all_but(&[REMOTE, missing].concat())
-}
-
-fn all_but(unwanted: &[&str]) -> Result<Vec<String>> {
     let metadata = capture(&mut cargo(&["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
-    Ok(vec!["--features".to_owned(), others(&metadata, unwanted).join(",")])
+    Ok(vec!["--features".to_owned(), others(&metadata, NEEDS_LIBRRD).join(",")])
 }
 
 /// Every other feature, as `package/feature`.
-fn others(metadata: &Value, unwanted: &[&str]) -> Vec<String> {
+fn others(metadata: &Value, unwanted: &str) -> Vec<String> {
     let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
     let mut names = Vec::new();
     for package in packages {
         let Some(name) = package["name"].as_str() else { continue };
         let features = package["features"].as_object().cloned().unwrap_or_default();
-        let wanted = features.keys().filter(|feature| !unwanted.contains(&feature.as_str()));
+        let wanted = features.keys().filter(|feature| *feature != unwanted);
         names.extend(wanted.map(|feature| format!("{name}/{feature}")));
     }
     names
@@ -67,7 +44,6 @@ mod tests {
             {"name": "p", "features": {"net": [], "librrd": [], "default": []}},
             {"name": "q", "features": {}},
         ]});
-        assert_eq!(others(&metadata, &[NEEDS_LIBRRD]), ["p/default", "p/net"]);
-        assert_eq!(others(&metadata, REMOTE), ["p/default", "p/librrd", "p/net"]);
+        assert_eq!(others(&metadata, NEEDS_LIBRRD), ["p/default", "p/net"]);
     }
 }

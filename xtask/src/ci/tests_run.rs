@@ -111,12 +111,12 @@ pub(super) fn crashes() -> Result<Outcome> {
     Ok(Outcome::Passed(notes.join("; ")))
 }
 
-/// A release build or test of all packages but this one, with one selection of packages and
-/// features, so that its commands share what they build.
-pub(super) fn release(verb: &str, targets: &[&str]) -> Result<Command> {
+/// A release build or test of all packages but this one, with the features that the program has for
+/// a user, so that both share what they build.
+pub(super) fn release(verb: &str, targets: &[&str]) -> Command {
     let mut command = cargo(&[verb, "--release", "--workspace", "--exclude", "xtask"]);
-    command.args(targets).args(features::embedded()?);
-    Ok(command)
+    command.args(targets);
+    command
 }
 
 /// Every benchmark once, as a test: each verifies its result before it would time it.
@@ -127,7 +127,7 @@ pub(super) fn benches() -> Result<Outcome> {
         return Ok(Outcome::NotRun("there is no benchmark".to_owned()));
     }
     let mut ran = 0_u64;
-    run_seen(&mut release("test", &["--benches"])?, |line| {
+    run_seen(&mut release("test", &["--benches"]), |line| {
         ran += u64::from(line == "Success");
     })?;
     if ran == 0 {
@@ -168,7 +168,7 @@ pub(super) fn examples() -> Result<Outcome> {
     }
     // All at once, so that they share what they build with each other and the benches. One is a
     // package and not an example of one, as a stranger's would be.
-    run(&mut release("build", &["--examples", "--bin", "own-database"])?)?;
+    run(&mut release("build", &["--examples", "--bin", "own-database"]))?;
     let folder = target_folder()?;
     let run_here: Vec<&String> = examples
         .iter()
