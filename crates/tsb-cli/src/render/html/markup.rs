@@ -77,7 +77,7 @@ impl Markup {
         self.raw("</ul>\n");
     }
 
-    /// Writes a table of texts, which scrolls where it is too wide.
+    /// Writes a table of texts, which scrolls where it is too wide. The first of a row is its heading.
     pub(super) fn table(&mut self, name: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
         self.element(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of ",
@@ -99,9 +99,13 @@ impl Markup {
         self.raw("</tr></thead><tbody>\n");
         for cells in rows {
             self.raw("<tr>");
-            for (cell, class) in cells.iter().zip(&classes) {
-                self.raw(&format!("<td{class}>"));
-                self.element("", cell, "</td>");
+            for (place, (cell, class)) in cells.iter().zip(&classes).enumerate() {
+                let (start, end) = match place {
+                    0 => ("<th scope=\"row\"", "</th>"),
+                    _ => ("<td", "</td>"),
+                };
+                self.raw(&format!("{start}{class}>"));
+                self.element("", cell, end);
             }
             self.raw("</tr>\n");
         }

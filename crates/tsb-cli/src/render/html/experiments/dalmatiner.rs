@@ -75,7 +75,7 @@ fn story(result: &Reproduction, page: &mut Markup) {
 fn feed(result: &Reproduction, page: &mut Markup) {
     let (details, plan) = (&result.experiment.details, &result.plan.asked);
     let about = format!(
-        "One sample per second and series for {} s, every message with samples of one second; means of {} rounds in random order. Levels of durability differ: a target that is cheaper may promise less.",
+        "One sample per second and series for {} s, every message with samples of one second; figures are means over rounds in random order; rounds: {}. Levels of durability differ: a target that is cheaper may promise less.",
         plan.seconds, plan.rounds
     );
     page.section("feed", "The same stream for each", &about);

@@ -77,7 +77,7 @@ fn published_seconds(rows: &[Row], name: &str) -> Option<f64> {
 fn as_it_was(result: &Reproduction, page: &mut Markup) {
     let details = &result.experiment.details;
     let about = format!(
-        "One status request, {0} writes, then {0} reads, each on a connection of its own; means of {1} rounds in random order.",
+        "One status request, {0} writes, then {0} reads, each on a connection of its own; figures are means over rounds in random order; rounds: {1}.",
         result.plan.asked.count, result.plan.asked.rounds
     );
     page.section("classic", "As it was, with the answers looked at", &about);
