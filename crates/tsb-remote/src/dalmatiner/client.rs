@@ -6,7 +6,7 @@ use std::sync::{Mutex, RwLock};
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::Encoder;
-use tsb_core::wire::dalmatiner::{BUCKET_LABEL, DEFAULT_BUCKET, DalmatinerEncoder, Form, elements, point_of, value_of};
+use tsb_core::wire::dalmatiner::{BUCKET_LABEL, DEFAULT_BUCKET, DalmatinerEncoder, Form, elements};
 use tsb_core::{Batch, BatchBuf, Catalog, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{Keys, lock, read, write};
@@ -64,7 +64,7 @@ impl OpenEncoder {
     fn new(catalog: &Catalog) -> Result<Self> {
         let encoder = DalmatinerEncoder::new(Form::Stream, catalog);
         Ok(Self {
-            encoder: encoder.map_err(|error| spec_error(error.to_string()))?,
+            encoder: encoder.map_err(|error| spec_error(error.to_string()))?.rounding(),
             series: catalog.len(),
         })
     }
@@ -152,7 +152,7 @@ impl DalmatinerClient {
         }
     }
 
-    /// Encodes and sends a batch whose ids are numbers, and whose values are as the server keeps them.
+    /// Encodes and sends a batch whose ids are numbers.
     fn send(&self, batch: &Batch<'_>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -241,12 +241,9 @@ impl DalmatinerClient {
     }
 }
 
-/// The value that the server keeps of a sample: without a float's last bit. `None` if its format has
-/// no place for the sample.
-fn kept(at: Timestamp, value: f64) -> Option<f64> {
-    let is_in_time = (0..i64::from(u32::MAX)).contains(&at.as_secs());
-    let point = point_of(value).filter(|_| is_in_time)?;
-    value_of(point)?.ok()
+/// Whether the server can keep a sample.
+fn is_kept(at: Timestamp, value: f64) -> bool {
+    (0..i64::from(u32::MAX)).contains(&at.as_secs()) && value.is_finite()
 }
 
 fn spec_error(what: String) -> Error {
@@ -303,15 +300,22 @@ impl Store for DalmatinerClient {
         let mut numbers = Vec::new();
         let numbered = read(&self.keys).numbered(batch, &mut numbers)?;
         let mut rejected = Vec::new();
-        let mut carried = BatchBuf::with_capacity(batch.len());
-        for (index, (number, at, value)) in numbered.iter().enumerate() {
-            match kept(at, value) {
-                Some(value) => carried.push(number, at, value),
-                None => rejected.push((index as u32, Reason::Unrepresentable)),
+        for (index, (_, at, value)) in numbered.iter().enumerate() {
+            if !is_kept(at, value) {
+                rejected.push((index as u32, Reason::Unrepresentable));
             }
         }
-        self.send(&carried.as_batch())?;
-        self.widen(&carried.as_batch());
+        let mut kept = BatchBuf::default();
+        let sent = if rejected.is_empty() {
+            numbered
+        } else {
+            for (number, at, value) in numbered.iter().filter(|(_, at, value)| is_kept(*at, *value)) {
+                kept.push(number, at, value);
+            }
+            kept.as_batch()
+        };
+        self.send(&sent)?;
+        self.widen(&sent);
         Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Unconfirmed))
     }
 

@@ -5,6 +5,7 @@
 
 use tsb_core::SeriesKey;
 use tsb_core::bytes::percent;
+use tsb_core::wire::dalmatiner::elements;
 
 /// The name by which the wire knows a series: its own, and its labels.
 pub(super) fn name_of(key: &SeriesKey) -> String {
@@ -19,9 +20,10 @@ pub(super) fn name_of(key: &SeriesKey) -> String {
 }
 
 /// The series of a metric; `None` if no series has it.
-pub(super) fn key_of(mut metric: &[u8]) -> Option<SeriesKey> {
+pub(super) fn key_of(metric: &[u8]) -> Option<SeriesKey> {
     let (mut name, mut labels) = (Vec::new(), Vec::new());
-    while let Some((length, behind)) = metric.split_first() {
+    let mut rest = metric;
+    while let Some((length, behind)) = rest.split_first() {
         let (element, behind) = behind.split_at_checked(usize::from(*length))?;
         let element = std::str::from_utf8(element).ok()?;
         match element.split_once('=') {
@@ -29,9 +31,18 @@ pub(super) fn key_of(mut metric: &[u8]) -> Option<SeriesKey> {
             None if labels.is_empty() => name.push(one_element(&decoded(element)?)),
             None => return None,
         }
-        metric = behind;
+        rest = behind;
     }
-    Some(SeriesKey::with_labels(name.join("."), labels))
+    let key = SeriesKey::with_labels(name.join("."), labels);
+    (metric_of(&key).ok()? == metric).then_some(key)
+}
+
+/// The metric of a series.
+///
+/// # Errors
+/// What in the key cannot be carried.
+fn metric_of(key: &SeriesKey) -> Result<Vec<u8>, &'static str> {
+    elements(&SeriesKey::new(name_of(key)))
 }
 
 fn encoded(text: &str) -> String {
@@ -49,13 +60,7 @@ fn one_element(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tsb_core::wire::dalmatiner::elements;
-
     use super::*;
-
-    fn metric_of(key: &SeriesKey) -> Vec<u8> {
-        elements(&SeriesKey::new(name_of(key))).unwrap()
-    }
 
     #[test]
     fn a_metric_leads_back_to_its_series() {
@@ -71,14 +76,24 @@ mod tests {
             (labelled("a=b%", &[("l", "")]), b"\x08a%3Db%25\x02l="),
             (labelled("\u{e4}", &[("q.", "=")]), b"\x02\xc3\xa4\x06q.=%3D"),
         ] {
-            assert_eq!(metric_of(&key), metric, "{key}");
+            assert_eq!(metric_of(&key).as_deref(), Ok(metric), "{key}");
             assert_eq!(key_of(metric), Some(key));
         }
     }
 
     #[test]
     fn what_is_no_metric_of_a_series_is_told() {
-        for metric in [&b"\x05load"[..], b"\x01\xff", b"\x03a=b\x01c", b"\x03%ff"] {
+        let others: [&[u8]; 7] = [
+            b"\x05load",
+            b"\x01\xff",
+            b"\x03a=b\x01c",
+            b"\x03%ff",
+            // Their series have other metrics, under which nothing would be found.
+            b"\x03%41",
+            b"\x01m\x03b=1\x03a=2",
+            b"",
+        ];
+        for metric in others {
             assert_eq!(key_of(metric), None, "{metric:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! Encodes samples to records, in each of the four forms.
 
-use super::point::{INTEGER, integer, write8};
+use super::point::{INTEGER, integer, write8, write8_rounded};
 use super::{PACKED, bucket, elements, metric};
 use crate::batch::Batch;
 use crate::series::{Catalog, SeriesKey};
@@ -87,6 +87,7 @@ pub struct DalmatinerEncoder {
     bucket: Vec<u8>,
     /// Whether stream mode was entered.
     is_open: bool,
+    rounds: bool,
     skipped: u64,
 }
 
@@ -120,8 +121,17 @@ impl DalmatinerEncoder {
             buffer: OutputBuffer::new(),
             bucket: [&[bucket.len() as u8], bucket].concat(),
             is_open: false,
+            rounds: false,
             skipped: 0,
         })
+    }
+
+    /// Writes a float without its last bit, where the later formats have no place for that, as
+    /// DalmatinerDB does; without this, it is left out.
+    #[must_use]
+    pub fn rounding(mut self) -> Self {
+        self.rounds = true;
+        self
     }
 
     /// The beginning of each datagram: in August 2014 the bucket of its blocks.
@@ -173,9 +183,15 @@ impl DalmatinerEncoder {
     fn last_bytes(&self, value: f64) -> Option<u64> {
         let word = match self.form {
             Form::July | Form::August => integer(value).map(|integer| integer as u64),
-            Form::Stream | Form::Batch => write8(value),
+            Form::Stream | Form::Batch => write8(value).or_else(|| self.rounded(value)),
         };
         word.filter(|_| self.at.0 >= 0)
+    }
+
+    /// A value that the format cannot represent exactly, if it may be rounded.
+    #[cold]
+    fn rounded(&self, value: f64) -> Option<u64> {
+        write8_rounded(value).filter(|_| self.rounds)
     }
 
     /// Adds one record to the buffer; false if it was counted as left out.

@@ -28,6 +28,24 @@ fn catalog(names: &[&str]) -> Catalog {
     names.iter().map(|name| SeriesKey::new(*name)).collect()
 }
 
+#[test]
+fn a_float_whose_last_bit_is_set_is_left_out_unless_it_may_be_rounded() {
+    let value = f64::from_bits((1.0_f64 / 3.0).to_bits() | 1);
+    let kept = f64::from_bits(value.to_bits() & !1);
+    let catalog = catalog(&["a"]);
+    let encoded = |encoder: DalmatinerEncoder, value: f64| {
+        let (mut encoder, mut batch, mut out) = (encoder, BatchBuf::new(), Vec::new());
+        batch.push(SeriesId(0), AT, value);
+        encoder.encode(&batch.as_batch(), &mut out);
+        (out, encoder.skipped())
+    };
+    for form in [Form::Stream, Form::Batch] {
+        let exact = || DalmatinerEncoder::new(form, &catalog).unwrap();
+        assert_eq!(encoded(exact(), value).1, 1);
+        assert_eq!(encoded(exact().rounding(), value), encoded(exact(), kept));
+    }
+}
+
 fn encode(form: Form, catalog: &Catalog, batch: &Batch<'_>) -> (Vec<u8>, u64) {
     let mut encoder = DalmatinerEncoder::new(form, catalog).unwrap();
     let mut out = Vec::new();
