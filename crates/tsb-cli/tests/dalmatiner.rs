@@ -5,7 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,10 +13,13 @@ use tsb_core::time::{Clock, MonotonicClock};
 
 #[path = "support/ingest.rs"]
 mod ingest;
+#[path = "support/interrupt.rs"]
+mod interrupt;
 #[path = "support/program.rs"]
 mod program;
 
 use ingest::listening;
+use interrupt::interrupted;
 use program::tsb;
 
 /// Longer than anything here takes, even on a busy machine.
@@ -58,13 +61,7 @@ impl Endpoint {
 
     /// Ends it in order; what it says then.
     fn stop(self) -> Value {
-        let asked = Command::new("kill")
-            .args(["-INT", &self.child.id().to_string()])
-            .status();
-        assert!(asked.unwrap().success());
-        let output = self.child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
+        interrupted(self.child)
     }
 }
 

@@ -11,10 +11,13 @@ use tsb_core::latency::INTERVALS_MAX;
 
 #[path = "support/ingest.rs"]
 mod ingest;
+#[path = "support/interrupt.rs"]
+mod interrupt;
 #[path = "support/program.rs"]
 mod program;
 
 use ingest::listening;
+use interrupt::{ended, interrupted};
 use program::tsb;
 
 fn said(output: &Output) -> String {
@@ -63,16 +66,7 @@ impl Transfer {
 
     /// Ends the listener in order; what it says then.
     fn received(&mut self) -> Value {
-        let listener = self.listener.take().unwrap();
-        let asked = Command::new("kill").args(["-INT", &listener.id().to_string()]).status();
-        assert!(asked.unwrap().success());
-        Self::ended(listener)
-    }
-
-    fn ended(listener: Child) -> Value {
-        let output = listener.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0));
-        serde_json::from_slice(&output.stdout).unwrap()
+        interrupted(self.listener.take().unwrap())
     }
 
     /// What `tsb verify` says of the store, and the text of it.
@@ -170,7 +164,7 @@ fn unknown_outcomes_of_a_lost_server_are_settled_by_reading_back() {
     let ending = std::thread::spawn(move || {
         std::thread::park_timeout(std::time::Duration::from_millis(2_500));
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-        Transfer::ended(listener)
+        ended(listener)
     });
     let (sent, code) = transfer.emit("influx+http", "--series 540 --rate 20000 --duration 4s");
     let received = ending.join().unwrap();

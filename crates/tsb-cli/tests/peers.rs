@@ -13,10 +13,13 @@ use serde_json::Value;
 
 #[path = "support/ingest.rs"]
 mod ingest;
+#[path = "support/interrupt.rs"]
+mod interrupt;
 #[path = "support/program.rs"]
 mod program;
 
 use ingest::listening;
+use interrupt::interrupted;
 use program::tsb;
 
 /// Longer than anything here takes, even on a busy machine.
@@ -62,10 +65,7 @@ impl Listener {
 
     /// Ends it in order; what it says then.
     fn stop(self) -> Value {
-        signal(&self.child, "-INT");
-        let output = self.child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0));
-        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let result = interrupted(self.child);
         assert_eq!(result["ledger"]["balanced"], true, "{result:#}");
         result
     }

@@ -20,6 +20,9 @@ mod server;
 /// How long a condition may take on a busy machine.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
+/// How often a run is repeated of which nothing was verified.
+const ATTEMPTS: usize = 5;
+
 /// A run of 540 series into a store of a folder.
 struct Runs {
     folder: tempfile::TempDir,
@@ -128,18 +131,23 @@ fn is_refused(runs: &Runs, more: &[&str], words: &[&str]) -> String {
 
 /// The report of a run that was told to append.
 fn appended(runs: &Runs, report: &str) -> Value {
-    let output = runs.run(report, &["--append"]);
-    let found = runs.report(report);
+    // RRD files keep whole seconds, of which a busy machine may leave a run none.
+    let mut attempts = 0;
+    let (output, found) = loop {
+        let output = runs.run(report, &["--append"]);
+        let found = runs.report(report);
+        attempts += 1;
+        if found["ledger"]["verified"] != 0 || attempts == ATTEMPTS {
+            break (output, found);
+        }
+    };
     assert_ne!(
         found["verdict"]["status"], "INVALID",
         "{}: {output:?}",
         found["verdict"]
     );
     assert_eq!(found["ledger"]["balanced"], true, "{}", found["ledger"]);
-    // RRD files keep whole seconds, of which a busy machine may leave a series none.
-    let count = |counter: &str| found["ledger"][counter].as_u64().unwrap();
-    let is_starved = count("shed") > count("due") / 2;
-    assert!(count("verified") > 0 || is_starved, "{}", found["ledger"]);
+    assert!(found["ledger"]["verified"].as_u64().unwrap() > 0, "{}", found["ledger"]);
     assert!(found["place"]["earlier"]["before_ns"].is_i64(), "{}", found["place"]);
     assert_eq!(
         (&found["size"], &found["plan"]["append"]),
