@@ -107,17 +107,17 @@ impl Model {
         rows.filter(|(at, _)| *at >= range.start && *at < range.end).collect()
     }
 
-    /// The rows of a resampled query.
-    pub(super) fn resampled(&self, id: SeriesId, range: TimeRange, resample: Resample) -> Vec<Row> {
-        let mut steps: BTreeMap<i128, Vec<f64>> = BTreeMap::new();
+    /// The rows of a resampled query, with each value that a row may have.
+    pub(super) fn resampled(&self, id: SeriesId, range: TimeRange, resample: Resample) -> Vec<(Timestamp, Vec<f64>)> {
+        let mut steps: BTreeMap<i128, Vec<Row>> = BTreeMap::new();
         let step_ns = i128::from(resample.step_ns);
         for (at, value) in self.rows(id, range) {
             let start = i128::from(at.0).div_euclid(step_ns) * step_ns;
-            steps.entry(start).or_default().push(value);
+            steps.entry(start).or_default().push((at, value));
         }
-        let row = |(start, values): (i128, Vec<f64>)| {
+        let row = |(start, rows): (i128, Vec<Row>)| {
             let at = Timestamp(i64::try_from(start).unwrap_or(i64::MIN));
-            (at, consolidate(resample.consolidation, &values))
+            (at, consolidated(resample.consolidation, &rows))
         };
         steps.into_iter().map(row).collect()
     }
@@ -164,6 +164,21 @@ impl Model {
             _ => at.0,
         }
     }
+}
+
+/// The values that a step of these samples may have. Where both of two samples with one timestamp are
+/// kept, either is the first or the last.
+fn consolidated(consolidation: Consolidation, rows: &[Row]) -> Vec<f64> {
+    let at = match consolidation {
+        Consolidation::First => rows.first(),
+        Consolidation::Last => rows.last(),
+        _ => None,
+    };
+    if let Some((at, _)) = at {
+        return rows.iter().filter(|row| row.0 == *at).map(|row| row.1).collect();
+    }
+    let values: Vec<f64> = rows.iter().map(|row| row.1).collect();
+    vec![consolidate(consolidation, &values)]
 }
 
 /// Consolidates the samples of a step, which must be in time order and at least one.
