@@ -5,6 +5,7 @@
 //! else can fail: `down` stops those processes and no others.
 
 mod carbon;
+mod clickhouse;
 mod etcd;
 mod go_carbon;
 mod graphite;
@@ -69,6 +70,7 @@ const SERVERS: &[&dyn Server] = &[
     &carbon::Carbon::CACHE,
     &carbon::Carbon::RELAY,
     &go_carbon::GoCarbon,
+    &clickhouse::ClickHouse,
     &postgres::Postgres,
 ];
 

@@ -15,7 +15,7 @@ use program::tsb;
 const SERIES: usize = 60;
 
 /// A kind of server: its feature, the variable that names one, and options.
-const SERVERS: [(&str, bool, &str, &str); 4] = [
+const SERVERS: [(&str, bool, &str, &str); 5] = [
     ("mongo", cfg!(feature = "mongo"), "TSB_TEST_MONGO", "layout=ticks"),
     ("etcd", cfg!(feature = "etcd"), "TSB_TEST_ETCD", "operations=128"),
     (
@@ -23,6 +23,12 @@ const SERVERS: [(&str, bool, &str, &str); 4] = [
         cfg!(feature = "postgres"),
         "TSB_TEST_POSTGRES",
         "write=copy",
+    ),
+    (
+        "clickhouse",
+        cfg!(feature = "clickhouse"),
+        "TSB_TEST_CLICKHOUSE",
+        "max_series=100",
     ),
     ("rrdcached", true, "TSB_TEST_RRDCACHED", "step=1s"),
 ];

@@ -13,6 +13,8 @@
 mod acks;
 mod address;
 mod bridge;
+#[cfg(feature = "clickhouse")]
+pub mod clickhouse;
 mod client;
 #[cfg(feature = "dalmatiner")]
 pub mod dalmatiner;
@@ -35,7 +37,13 @@ mod no_answer;
 pub mod postgres;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
-#[cfg(any(feature = "mongo", feature = "etcd", feature = "postgres", feature = "influx"))]
+#[cfg(any(
+    feature = "clickhouse",
+    feature = "etcd",
+    feature = "influx",
+    feature = "mongo",
+    feature = "postgres"
+))]
 mod series_registry;
 #[cfg(feature = "victoriametrics")]
 pub mod victoriametrics;

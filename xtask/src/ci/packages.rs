@@ -113,6 +113,12 @@ const PACKAGES: &[Package] = &[
         needed_by: "servers and clients, which start Prometheus",
     },
     Package {
+        name: "clickhouse-server",
+        probe: &["sh", "-c", "command -v clickhouse-server"],
+        steps: &["servers"],
+        needed_by: "servers, which starts ClickHouse",
+    },
+    Package {
         name: "influxdb",
         probe: &["influxd", "version"],
         steps: &["servers"],

@@ -23,6 +23,7 @@ const SERVERS: &[(&str, &str)] = &[
     ("influxdb", "TSB_TEST_INFLUX"),
     ("victoriametrics", "TSB_TEST_VICTORIAMETRICS"),
     ("carbon", "TSB_TEST_CARBON"),
+    ("clickhouse", "TSB_TEST_CLICKHOUSE"),
 ];
 
 /// The server whose program tests start by themselves, and the variable that tells them which.
@@ -34,6 +35,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("influxdb", "TSB_TEST_INFLUX_PROGRAM"),
     ("victoriametrics", "TSB_TEST_VICTORIAMETRICS_PROGRAM"),
     ("carbon", "TSB_TEST_CARBON_PROGRAM"),
+    ("clickhouse", "TSB_TEST_CLICKHOUSE_PROGRAM"),
 ];
 
 /// The server that each run aims at, what is added to its spec, how many series there are, and
@@ -58,6 +60,7 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     ("prometheus", "drop=1", "1000", "54000"),
     ("influxdb", "drop=1", "1000", "54000"),
     ("victoriametrics", "drop=1", "1000", "54000"),
+    ("clickhouse", "drop=1", "1000", "54000"),
     // A file for each series, and a slot per second.
     ("carbon", "drop=1", "1000", "1000"),
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
@@ -122,6 +125,14 @@ const SLOW: &[(&str, &[&str])] = &[
     (
         "each of many reads may have to wait until the last write is visible",
         &["victoriametrics::c7_random"],
+    ),
+    (
+        "each of thousands of small writes is a part, which the server merges with others",
+        &[
+            "clickhouse::c6_equal_timestamps_in_old_data",
+            "clickhouse::c6_very_late_samples_are_taken",
+            "clickhouse::c7_long",
+        ],
     ),
     (
         "a flush is a snapshot of the whole server",

@@ -19,6 +19,7 @@ use tsb_stores::store::Store;
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
+mod clickhouse;
 mod dalmatiner;
 mod etcd;
 mod exec;
@@ -317,6 +318,7 @@ static KNOWN: &[StoreInfo] = &[
     influx::INFO,
     victoriametrics::INFO,
     graphite::INFO,
+    clickhouse::INFO,
     dalmatiner::INFO,
     StoreInfo {
         scheme: "rrdcached",

@@ -138,6 +138,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("exec", cfg!(feature = "exec")),
         ("influx", cfg!(feature = "influx")),
         ("victoriametrics", cfg!(feature = "victoriametrics")),
+        ("clickhouse", cfg!(feature = "clickhouse")),
         ("graphite", cfg!(feature = "graphite")),
         ("dalmatiner", cfg!(feature = "dalmatiner")),
     ];

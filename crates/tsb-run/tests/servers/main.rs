@@ -9,6 +9,7 @@
 use std::process::ExitCode;
 
 mod certificates;
+mod clickhouse;
 mod daemon;
 mod etcd;
 mod graphite;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         .chain(prometheus::trials())
         .chain(graphite::trials())
         .chain(postgres::trials())
+        .chain(clickhouse::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

@@ -40,7 +40,10 @@ pub(crate) const VICTORIAMETRICS: ServerKind = ServerKind {
     feature: "victoriametrics",
     is_built: cfg!(feature = "victoriametrics"),
 };
-
+pub(crate) const CLICKHOUSE: ServerKind = ServerKind {
+    feature: "clickhouse",
+    is_built: cfg!(feature = "clickhouse"),
+};
 pub(crate) const GRAPHITE: ServerKind = ServerKind {
     feature: "graphite",
     is_built: cfg!(feature = "graphite"),
@@ -169,6 +172,7 @@ pub(crate) fn servers() -> Vec<Server> {
         // Few lines, so that batches are cut.
         ("influx-cut", INFLUX, "TSB_TEST_INFLUX", "lines=7"),
         ("victoriametrics", VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS", ""),
+        ("clickhouse", CLICKHOUSE, "TSB_TEST_CLICKHOUSE", ""),
         ("past-carbon", GRAPHITE, "TSB_TEST_CARBON", PAST),
         ("past-relay", GRAPHITE, "TSB_TEST_CARBON_RELAY", PAST),
         ("past-go-carbon", GRAPHITE, "TSB_TEST_GO_CARBON", PAST),
