@@ -131,7 +131,10 @@ const SLOW: &[(&str, &[&str])] = &[
         &[
             "clickhouse::c6_equal_timestamps_in_old_data",
             "clickhouse::c6_very_late_samples_are_taken",
+            "clickhouse::c7_gaps",
             "clickhouse::c7_long",
+            "clickhouse::c7_random",
+            "clickhouse::c7_rows_of_a_long_history",
         ],
     ),
     (
