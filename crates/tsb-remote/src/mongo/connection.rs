@@ -63,7 +63,9 @@ impl MongoConnection {
         let mut driver = ClientOptions::parse(uri(address)?).await.map_err(wrong)?;
         driver.app_name = Some("tsb".to_owned());
         driver.connect_timeout = Some(options.timeout);
-        driver.server_selection_timeout = Some(options.timeout);
+        // Ends before the deadline of the request: what was never sent is then said to be unreachable,
+        // and not unanswered.
+        driver.server_selection_timeout = Some(options.timeout * 9 / 10);
         driver.max_pool_size = Some(options.pool);
         // A repeated write would be counted twice.
         driver.retry_writes = Some(false);
