@@ -1,9 +1,10 @@
 //! `cargo xtask ci`: runs the checks in turn, from cheap to expensive, with times and a summary;
-//! the long ones only with `--full`.
+//! the long ones only with `--full`. One that mostly waits runs beside others.
 //!
 //! A failing step does not stop the others: one run shows everything that is wrong.
 
 mod ahead;
+mod beside;
 mod clients;
 mod cpu_share;
 mod dependencies;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use self::ahead::BuildAhead;
+use self::beside::{Beside, WAITING};
 use self::cpu_share::CpuTimes;
 use crate::shell::Stopwatch;
 use crate::table::Table;
@@ -83,14 +85,21 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     let chosen = choose(steps::STEPS, &options)?;
     let mut rows = Vec::new();
-    let mut ahead = None;
-    for step in &chosen {
-        if step.name == "tests" && chosen.iter().any(|later| later.name == "benches") {
+    let (mut ahead, mut beside) = (None, None);
+    for (place, step) in chosen.iter().enumerate() {
+        let follows = |name: &str| chosen[place..].iter().any(|later| later.name == name);
+        if step.name == "tests" && follows("benches") {
             ahead = Some(BuildAhead::start()?);
+        }
+        if step.name == WAITING.1 && follows(WAITING.0) {
+            beside = Some(Beside::start(WAITING.0)?);
         }
         println!("\n=== {} ===", step.name);
         let (watch, before) = (Stopwatch::start(), CpuTimes::now());
-        let result = (step.run)();
+        let result = match beside.take_if(|_| step.name == WAITING.0) {
+            Some(begun) => begun.finish(),
+            None => (step.run)(),
+        };
         if let Err(error) = &result {
             eprintln!("{} failed: {error:#}", step.name);
         }

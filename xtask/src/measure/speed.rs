@@ -225,7 +225,7 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
         build_commit(old)?,
         build(&root(), &target_folder()?.join("measure/new"))?,
     ];
-    let mut table = Table::new(&["table", "row", "figure", ">old", ">new", ">ratio"]);
+    let mut table = Table::new(&["table", "row", "figure", ">old", ">new", ">ratio", ">spread"]);
     let mut missing = Vec::new();
     for probe in PROBES.iter().filter(|probe| options.wants(probe.table())) {
         let data = data.join(probe.table());
@@ -246,8 +246,15 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     for row in &missing {
         println!("only one of the two commits has {row}");
     }
-    let command = format!("cargo xtask measure speed {old} --rounds {}", options.rounds);
-    let note = "\nMedians; `ratio` is above 1 where the new commit is faster.\n";
+    let only: String = options
+        .only
+        .iter()
+        .flat_map(|table| [" --only '", table, "'"])
+        .collect();
+    let command = format!("cargo xtask measure speed {old} --rounds {}{only}", options.rounds);
+    let note = "\nMedians; `ratio` is above 1 where the new commit is faster.\n\
+                `spread` is the highest figure of one commit over its lowest, of the commit whose runs differed \
+                more: a ratio closer to 1 than that is no evidence of a difference.\n";
     let rest = format!("{}{note}", table.markdown());
     options.save(&page("Before and after", &command, &rest)?)
 }
@@ -358,10 +365,10 @@ fn read(probe: &Probe, text: &str, seen: &mut Figures) {
 fn compare(name: &str, seen: &[Figures; 2], table: &mut Table, missing: &mut Vec<String>) {
     let [old, new] = seen;
     for (row, figures) in old {
-        let Some([_, before, _]) = turns::spread(figures.clone()) else {
+        let Some([old_lowest, before, old_highest]) = turns::spread(figures.clone()) else {
             continue;
         };
-        let Some([_, after, _]) = new.get(row).cloned().and_then(turns::spread) else {
+        let Some([new_lowest, after, new_highest]) = new.get(row).cloned().and_then(turns::spread) else {
             missing.push(format!("{name} {} {}", row.0, row.1));
             continue;
         };
@@ -371,7 +378,9 @@ fn compare(name: &str, seen: &[Figures; 2], table: &mut Table, missing: &mut Vec
         });
         let ratio = if more_is_better { after / before } else { before / after };
         let cells = [before, after].map(|figure| format!("{figure:.2}"));
-        table.row(&[name, &row.0, row.1, &cells[0], &cells[1], &format!("{ratio:.3}")]);
+        let spread = (old_highest / old_lowest).max(new_highest / new_lowest);
+        let ratios = [ratio, spread].map(|ratio| format!("{ratio:.3}"));
+        table.row(&[name, &row.0, row.1, &cells[0], &cells[1], &ratios[0], &ratios[1]]);
     }
     let only_new = new.keys().filter(|row| !old.contains_key(*row));
     missing.extend(only_new.map(|row| format!("{name} {} {}", row.0, row.1)));
@@ -439,26 +448,22 @@ mod tests {
 
     #[test]
     fn a_ratio_above_one_is_faster_whatever_the_figure() {
-        let seen = |heading, figure| Figures::from([(("row".to_owned(), heading), vec![figure])]);
-        let ratio = |name, heading, before, after| {
-            let (mut table, mut missing) = (Table::new(&["a", "b", "c", "d", "e", "f"]), Vec::new());
-            compare(
-                name,
-                &[seen(heading, before), seen(heading, after)],
-                &mut table,
-                &mut missing,
-            );
+        let seen = |heading, figures: &[f64]| Figures::from([(("row".to_owned(), heading), figures.to_vec())]);
+        let ratios = |name, heading, before: &[f64], after: &[f64]| {
+            let (mut table, mut missing) = (Table::new(&["a", "b", "c", "d", "e", "f", "g"]), Vec::new());
+            let sides = [seen(heading, before), seen(heading, after)];
+            compare(name, &sides, &mut table, &mut missing);
             assert_eq!(missing, Vec::<String>::new());
-            table
-                .render()
-                .lines()
-                .last()
-                .expect("a row")
-                .rsplit(' ')
-                .next()
-                .map(str::to_owned)
+            let text = table.render();
+            let cells = text.lines().last().expect("a row").split_whitespace();
+            cells
+                .skip_while(|cell| *cell != "2.00" && *cell != "4.00")
+                .collect::<Vec<_>>()
+                .join(" ")
         };
-        assert_eq!(ratio("memory", "write, CPU-ns", 4.0, 2.0).as_deref(), Some("2.000"));
-        assert_eq!(ratio("end to end", "M samples/s", 4.0, 2.0).as_deref(), Some("0.500"));
+        let faster = ratios("memory", "write, CPU-ns", &[4.0], &[2.0]);
+        assert_eq!(faster, "4.00 2.00 2.000 1.000");
+        let slower = ratios("end to end", "M samples/s", &[3.0, 4.0, 5.0], &[1.0, 2.0, 3.0]);
+        assert_eq!(slower, "4.00 2.00 0.500 3.000");
     }
 }
