@@ -46,6 +46,12 @@ pub struct ExperimentArgs {
     /// the result goes to stdout only.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Also write a page that tells the story into this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Existing folder in which a temporary folder for the files of stores is made
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
     /// Print no progress on stderr
     #[arg(long, short)]
     pub quiet: bool,
@@ -60,9 +66,6 @@ pub struct RrdcachedArgs {
     /// Rounds, in each of which every engine has a turn; intervals need two
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// Folder in which a temporary folder for the files is made
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub dir: PathBuf,
     /// Predict drains from a model of the disk instead of measuring all of them
     ///
     /// Measures the disk as tsb doctor --device does, and the cost of writes on 1,000 files, which
@@ -72,9 +75,6 @@ pub struct RrdcachedArgs {
     /// Also make the real runs of what --simulate predicts, and print the error of each prediction
     #[arg(long, requires = "simulate")]
     pub check: bool,
-    /// Also write a page that tells the story into this file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
     /// What every experiment can be asked for.
     #[command(flatten)]
     pub experiment: ExperimentArgs,
@@ -126,12 +126,6 @@ pub struct Hm9000Args {
     /// Seed of the simulated cluster and of the order of the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Folder in which a temporary folder for the files of stores is made
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub dir: PathBuf,
-    /// Also write a page with plots, which tells the story, into this file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
     /// What every experiment can be asked for.
     #[command(flatten)]
     pub experiment: ExperimentArgs,
@@ -186,12 +180,6 @@ pub struct MohawkArgs {
     /// Seed of the values and of the order of the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Folder in which a temporary folder for the files of stores is made
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub dir: PathBuf,
-    /// Also write a page that tells the story into this file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
     /// What every experiment can be asked for.
     #[command(flatten)]
     pub experiment: ExperimentArgs,
@@ -247,12 +235,6 @@ pub struct DalmatinerArgs {
     /// Seed of the feed and of the order of the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Folder in which a temporary folder for the files of stores is made
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub dir: PathBuf,
-    /// Also write a page that tells the story into this file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
     /// What every experiment can be asked for.
     #[command(flatten)]
     pub experiment: ExperimentArgs,

@@ -34,11 +34,11 @@ pub(super) fn command(args: &DalmatinerArgs) -> Result<Exit, Failure> {
     check_shares(args)?;
     let targets = targets(args)?;
     let plan = plan(args, &targets);
-    let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), args.html.as_deref())?;
+    let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), common.html.as_deref())?;
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Bug, "cannot find this program, whose ingest is the endpoint").because(&error)
     })?;
-    let folder = Folder::make(&args.dir)?;
+    let folder = Folder::make(&common.dir)?;
     let clock = MonotonicClock::new();
     let request = Request {
         plan: plan.clone(),

@@ -40,8 +40,8 @@ pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
         without: without.collect::<Result<_, _>>()?,
     };
     let plan = plan(args, &layouts, &defects)?;
-    let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), args.html.as_deref())?;
-    let folder = Folder::make(&args.dir)?;
+    let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), common.html.as_deref())?;
+    let folder = Folder::make(&common.dir)?;
     let clock = MonotonicClock::new();
     let request = Request {
         plan: plan.clone(),

@@ -51,13 +51,10 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the experiment.
 pub(super) fn command(args: &RrdcachedArgs) -> Result<Exit> {
-    let outputs = Outputs::of_experiment(
-        args.experiment.format,
-        args.experiment.out.as_deref(),
-        args.html.as_deref(),
-    )?;
+    let common = &args.experiment;
+    let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), common.html.as_deref())?;
     let counts = counts(args);
-    let folder = Folder::make(&args.dir)?;
+    let folder = Folder::make(&common.dir)?;
     let clock = MonotonicClock::new();
     let mut testbed = Testbed::new(folder.path())?;
     let (mut rounds, mut beyond, mut wrong) = (Vec::new(), Vec::new(), 0);
@@ -168,7 +165,7 @@ fn plan(args: &RrdcachedArgs, files: Vec<usize>) -> ExperimentPlan<RrdcachedPlan
         asked: RrdcachedPlan {
             files,
             rounds: args.rounds,
-            dir: args.dir.display().to_string(),
+            dir: args.experiment.dir.display().to_string(),
         },
     }
 }

@@ -154,6 +154,7 @@ fn absent(targets: &[DalmatinerTarget]) -> Vec<String> {
         ("graphite", "Graphite (carbon and whisper)"),
         ("influx", "InfluxDB"),
         ("victoriametrics", "VictoriaMetrics"),
+        ("clickhouse", "ClickHouse"),
     ];
     let mut absent: Vec<String> = servers
         .into_iter()

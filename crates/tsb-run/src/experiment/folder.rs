@@ -9,7 +9,7 @@ use crate::error::Error;
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a folder in `dir`, named for this process.
+    /// Makes a folder in `dir`, which is there, named for this process.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if it cannot be made.
@@ -19,8 +19,11 @@ impl Folder {
             std::fs::create_dir(&folder)?;
             Ok(folder)
         });
-        made.map(Self)
-            .map_err(|error| Error::unreachable(format!("cannot make a folder in {}", dir.display())).because(&error))
+        made.map(Self).map_err(|error| {
+            Error::unreachable(format!("cannot make a folder in {}", dir.display()))
+                .because(&error)
+                .hint("name a folder that is there and can be written")
+        })
     }
 
     /// Its path.
