@@ -19,6 +19,7 @@ mod postgres;
 mod process;
 mod prometheus;
 mod python;
+mod questdb;
 mod rrdcached;
 mod site;
 mod victoriametrics;
@@ -71,6 +72,7 @@ const SERVERS: &[&dyn Server] = &[
     &carbon::Carbon::RELAY,
     &go_carbon::GoCarbon,
     &clickhouse::ClickHouse,
+    &questdb::QuestDb,
     &postgres::Postgres,
 ];
 

@@ -15,7 +15,7 @@ use program::tsb;
 const SERIES: usize = 60;
 
 /// A kind of server: its feature, the variable that names one, and options.
-const SERVERS: [(&str, bool, &str, &str); 5] = [
+const SERVERS: [(&str, bool, &str, &str); 6] = [
     ("mongo", cfg!(feature = "mongo"), "TSB_TEST_MONGO", "layout=ticks"),
     ("etcd", cfg!(feature = "etcd"), "TSB_TEST_ETCD", "operations=128"),
     (
@@ -28,6 +28,12 @@ const SERVERS: [(&str, bool, &str, &str); 5] = [
         "clickhouse",
         cfg!(feature = "clickhouse"),
         "TSB_TEST_CLICKHOUSE",
+        "max_series=100",
+    ),
+    (
+        "questdb",
+        cfg!(feature = "questdb"),
+        "TSB_TEST_QUESTDB",
         "max_series=100",
     ),
     ("rrdcached", true, "TSB_TEST_RRDCACHED", "step=1s"),

@@ -37,12 +37,15 @@ mod no_answer;
 pub mod postgres;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
+#[cfg(feature = "questdb")]
+pub mod questdb;
 #[cfg(any(
     feature = "clickhouse",
     feature = "etcd",
     feature = "influx",
     feature = "mongo",
-    feature = "postgres"
+    feature = "postgres",
+    feature = "questdb"
 ))]
 mod series_registry;
 #[cfg(feature = "victoriametrics")]

@@ -119,6 +119,18 @@ const PACKAGES: &[Package] = &[
         needed_by: "servers, which starts ClickHouse",
     },
     Package {
+        name: "default-jre-headless",
+        probe: &["java", "-version"],
+        steps: &["slow-servers"],
+        needed_by: "slow-servers, which starts QuestDB",
+    },
+    Package {
+        name: "maven",
+        probe: &["mvn", "--version"],
+        steps: &["slow-servers"],
+        needed_by: "slow-servers, which fetches QuestDB",
+    },
+    Package {
         name: "influxdb",
         probe: &["influxd", "version"],
         steps: &["servers"],
@@ -197,6 +209,11 @@ pub(super) fn missing_for_clients() -> Vec<&'static str> {
 /// The packages that the step `servers` needs and that are not here.
 pub(super) fn missing_for_servers() -> Vec<&'static str> {
     missing_for("servers")
+}
+
+/// The packages that the step `slow-servers` needs beside those of `servers`.
+pub(super) fn missing_for_slow_servers() -> Vec<&'static str> {
+    missing_for("slow-servers")
 }
 
 /// The packages that the step `faults` needs and that are not here.

@@ -38,9 +38,16 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("clickhouse", "TSB_TEST_CLICKHOUSE_PROGRAM"),
 ];
 
-/// The server that each run aims at, what is added to its spec, how many series there are, and
-/// how many samples a second are sent.
-const RUNS: &[(&str, &str, &str, &str)] = &[
+/// Servers that only the slow tier starts, which runs every check of them: one of Java takes seconds
+/// to start, and as much memory as all others. With the variables for the server and for its program.
+const SLOW_SERVERS: &[(&str, &str, &str)] = &[("questdb", "TSB_TEST_QUESTDB", "TSB_TEST_QUESTDB_PROGRAM")];
+
+/// A run: the server that it aims at, what is added to its spec, how many series there are, and how
+/// many samples per second are sent.
+type AuditedRun = (&'static str, &'static str, &'static str, &'static str);
+
+/// The runs into each server.
+const RUNS: &[AuditedRun] = &[
     ("mongod", "layout=series&drop=1", "1000", "54000"),
     ("mongod", "layout=rows&drop=1", "1000", "54000"),
     ("mongod", "layout=bucket&drop=1", "1000", "54000"),
@@ -66,6 +73,9 @@ const RUNS: &[(&str, &str, &str, &str)] = &[
     // A sample a second each: no step of an archive is shorter. Nothing can be dropped there.
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];
+
+/// And those into the servers of the slow tier.
+const SLOW_RUNS: &[AuditedRun] = &[("questdb", "drop=1", "1000", "54000")];
 
 /// Why checks take minutes, and which ones; a lone server or another layout runs the same checks in
 /// less. `cargo xtask ci --only slow-servers` runs them, and so does `--full`.
@@ -148,25 +158,31 @@ const THREADS: &str = "12";
 
 /// Conformance and audit on each of them, without what is slow.
 pub(super) fn check() -> Result<Outcome> {
-    with_servers(|memory| {
+    with_servers(&[], |memory| {
         let kept = if memory.is_some() {
             "files in memory"
         } else {
             "files on disk"
         };
-        Ok(format!("{kept}; {}; {}", conformance(memory)?, audits()?))
+        Ok(format!("{kept}; {}; {}", conformance(memory)?, audits(RUNS)?))
     })
 }
 
 /// The slow checks.
 pub(super) fn slow() -> Result<Outcome> {
-    with_servers(|memory| {
+    let missing = packages::missing_for_slow_servers();
+    if !missing.is_empty() {
+        return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
+    }
+    let more: Vec<&str> = SLOW_SERVERS.iter().map(|(name, ..)| *name).collect();
+    with_servers(&more, |memory| {
         let mut notes = Vec::new();
-        for name in slow_names() {
+        for name in slow_names().chain(more.iter().copied()) {
             let mut test = tests(&[], memory)?;
             let count = tests_run::counted(test.args(["--", name, "--test-threads", THREADS]));
             notes.push(format!("{name}: {}", count.with_context(|| name)?.note()));
         }
+        notes.push(audits(SLOW_RUNS)?);
         Ok(notes.join("; "))
     })
 }
@@ -175,14 +191,18 @@ fn slow_names() -> impl Iterator<Item = &'static str> {
     SLOW.iter().flat_map(|(_, names)| names.iter().copied())
 }
 
-/// Starts the servers that are not up, and stops those afterwards. Their files are in memory where
+/// Starts the servers that are not up, and `more`, and stops those afterwards. Their files are in memory where
 /// there is room.
-fn with_servers(run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>) -> Result<Outcome> {
+fn with_servers(more: &[&str], run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>) -> Result<Outcome> {
     let missing = packages::missing_for_servers();
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
     }
-    let names: Vec<&str> = SERVERS.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = SERVERS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(more.iter().copied())
+        .collect();
     let memory = MemoryDisk::new()?;
     if let Some(memory) = &memory {
         servers::keep_in(memory.path());
@@ -214,6 +234,10 @@ fn tests(more: &[&str], memory: Option<&MemoryDisk>) -> Result<Command> {
             test.env(variable, program);
         }
     }
+    for (name, variable, program_variable) in SLOW_SERVERS.iter().filter(|(name, ..)| servers::is_up(name)) {
+        test.env(variable, servers::store_of(name)?);
+        test.envs(servers::program_of(name).map(|program| (program_variable, program)));
+    }
     Ok(test)
 }
 
@@ -231,9 +255,9 @@ fn conformance(memory: Option<&MemoryDisk>) -> Result<String> {
 }
 
 /// A run into each, with every sample read back.
-fn audits() -> Result<String> {
+fn audits(audited: &[AuditedRun]) -> Result<String> {
     let mut notes = Vec::new();
-    for (server, options, series, rate) in RUNS {
+    for (server, options, series, rate) in audited {
         let store = servers::store_of(server)?;
         let separator = if store.contains('?') { '&' } else { '?' };
         let options = options.replace("PID", &std::process::id().to_string());

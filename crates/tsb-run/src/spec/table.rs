@@ -30,6 +30,7 @@ mod mongo;
 mod mstore;
 mod postgres;
 mod prometheus;
+mod questdb;
 mod rrd;
 mod victoriametrics;
 mod write_cache;
@@ -319,6 +320,7 @@ static KNOWN: &[StoreInfo] = &[
     victoriametrics::INFO,
     graphite::INFO,
     clickhouse::INFO,
+    questdb::INFO,
     dalmatiner::INFO,
     StoreInfo {
         scheme: "rrdcached",

@@ -139,6 +139,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("influx", cfg!(feature = "influx")),
         ("victoriametrics", cfg!(feature = "victoriametrics")),
         ("clickhouse", cfg!(feature = "clickhouse")),
+        ("questdb", cfg!(feature = "questdb")),
         ("graphite", cfg!(feature = "graphite")),
         ("dalmatiner", cfg!(feature = "dalmatiner")),
     ];

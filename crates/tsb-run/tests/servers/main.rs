@@ -24,6 +24,7 @@ mod outage;
 mod places;
 mod postgres;
 mod prometheus;
+mod questdb;
 mod relay;
 mod victoriametrics;
 
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         .chain(graphite::trials())
         .chain(postgres::trials())
         .chain(clickhouse::trials())
+        .chain(questdb::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

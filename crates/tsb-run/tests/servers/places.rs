@@ -44,6 +44,10 @@ pub(crate) const CLICKHOUSE: ServerKind = ServerKind {
     feature: "clickhouse",
     is_built: cfg!(feature = "clickhouse"),
 };
+pub(crate) const QUESTDB: ServerKind = ServerKind {
+    feature: "questdb",
+    is_built: cfg!(feature = "questdb"),
+};
 pub(crate) const GRAPHITE: ServerKind = ServerKind {
     feature: "graphite",
     is_built: cfg!(feature = "graphite"),
@@ -173,6 +177,7 @@ pub(crate) fn servers() -> Vec<Server> {
         ("influx-cut", INFLUX, "TSB_TEST_INFLUX", "lines=7"),
         ("victoriametrics", VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS", ""),
         ("clickhouse", CLICKHOUSE, "TSB_TEST_CLICKHOUSE", ""),
+        ("questdb", QUESTDB, "TSB_TEST_QUESTDB", ""),
         ("past-carbon", GRAPHITE, "TSB_TEST_CARBON", PAST),
         ("past-relay", GRAPHITE, "TSB_TEST_CARBON_RELAY", PAST),
         ("past-go-carbon", GRAPHITE, "TSB_TEST_GO_CARBON", PAST),
