@@ -33,6 +33,8 @@ use tsb_stores::error::{Error, Result};
 
 /// Maximum size of an answer that is collected, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Of an answer that refuses rows, the bytes that are read.
+const REFUSAL_BYTES_MAX: usize = 1 << 16;
 /// Maximum time to wait for a connection.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 /// Pause before a read is repeated.
@@ -117,6 +119,20 @@ impl HttpServer {
     /// As [`Self::ask`].
     pub async fn stream(&self, action: &str, request: &Request) -> Result<BodyChunks> {
         self.repeated(action, request, |answer| async { Ok(answer) }).await
+    }
+
+    /// As [`Self::stream`], of a request whose answer is rows: one of any other status than success is
+    /// an error.
+    ///
+    /// # Errors
+    /// As [`Self::ask`], and [`Self::refused`].
+    pub async fn rows(&self, action: &str, request: &Request) -> Result<BodyChunks> {
+        let chunks = self.stream(action, request).await?;
+        if chunks.status().is_success() {
+            return Ok(chunks);
+        }
+        let answer = chunks.collect(REFUSAL_BYTES_MAX).await?;
+        Err(self.refused(action, &answer))
     }
 
     /// Makes a request; one that changes nothing is repeated within the deadline.

@@ -29,10 +29,14 @@ pub mod http;
 #[cfg(feature = "influx")]
 pub mod influx;
 mod keyed;
+#[cfg(any(feature = "influx", feature = "questdb"))]
+mod line_protocol;
 #[cfg(feature = "mongo")]
 pub mod mongo;
 #[cfg(any(feature = "etcd", feature = "http"))]
 mod no_answer;
+#[cfg(any(feature = "clickhouse", feature = "questdb"))]
+mod numbered_rows;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "prometheus")]

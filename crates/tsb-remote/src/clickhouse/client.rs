@@ -1,7 +1,7 @@
 //! The client: writes batches as blocks, and answers queries by SQL.
 
 use std::fmt;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use serde_json::json;
 use tsb_core::{Batch, Durability, SeriesId, Timestamp};
@@ -9,12 +9,12 @@ use tsb_core::{Batch, Durability, SeriesId, Timestamp};
 use super::block::native_block;
 use super::connection::{ClickHouseConnection, Fate};
 use super::cursor::ClickHouseCursor;
-use super::tables::listed;
 use crate::Client;
 use crate::acks::Acks;
+use crate::numbered_rows::{NewestSeen, listed};
 use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::{Error, Result};
-use tsb_stores::parts::{labels_to_json, read, write};
+use tsb_stores::parts::labels_to_json;
 use tsb_stores::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Reason, Refusals, Scope, Stats};
 
 mod opening;
@@ -32,8 +32,7 @@ const NEWEST_MAX: usize = 10_000;
 pub struct ClickHouseClient {
     connection: Arc<ClickHouseConnection>,
     registry: SeriesRegistry,
-    /// The newest timestamp seen of each series number: searches start there.
-    seen: RwLock<Vec<Timestamp>>,
+    seen: NewestSeen,
     acks: Acks,
 }
 
@@ -62,41 +61,21 @@ impl ClickHouseClient {
 
     async fn newest_of(&self, numbers: &[u32], into: &mut [Option<Timestamp>]) -> Result<()> {
         const ACTION: &str = "ask for the newest samples";
-        let bound = {
-            let seen = read(&self.seen);
-            let known = numbers.iter().map(|number| seen.get(*number as usize).copied());
-            known.map(|at| at.unwrap_or(Timestamp(i64::MIN))).min()
+        let Some(bound) = self.seen.bound(numbers) else {
+            return Ok(());
         };
-        let Some(bound) = bound else { return Ok(()) };
-        let statement = self
-            .connection
-            .tables()
-            .newest(&listed(numbers.iter().copied()), bound.0);
+        let list = listed(numbers.iter().copied());
+        let statement = self.connection.tables().newest(&list, bound.0);
         let answer = self.connection.ask(ACTION, statement).await?;
         let (rows, rest) = answer.body().as_chunks::<12>();
         if !rest.is_empty() {
             return Err(self.connection.server().unanswered(ACTION, "it ends within a row"));
         }
-        let mut found: Vec<(u32, Timestamp)> = rows
-            .iter()
-            .map(|[n0, n1, n2, n3, at @ ..]| {
-                let number = u32::from_le_bytes([*n0, *n1, *n2, *n3]);
-                (number, Timestamp(i64::from_le_bytes(*at)))
-            })
-            .collect();
-        found.sort_unstable();
-        for (number, into) in numbers.iter().zip(into) {
-            let place = found.binary_search_by_key(number, |(number, _)| *number);
-            *into = place.ok().map(|place| found[place].1);
-        }
-        let mut seen = write(&self.seen);
-        for (number, at) in found {
-            let number = number as usize;
-            if seen.len() <= number {
-                seen.resize(number + 1, Timestamp(i64::MIN));
-            }
-            seen[number] = seen[number].max(at);
-        }
+        let found = rows.iter().map(|[n0, n1, n2, n3, at @ ..]| {
+            let number = u32::from_le_bytes([*n0, *n1, *n2, *n3]);
+            (number, Timestamp(i64::from_le_bytes(*at)))
+        });
+        self.seen.answer(found.collect(), numbers, into);
         Ok(())
     }
 

@@ -100,12 +100,7 @@ impl ClickHouseConnection {
 
     /// Runs a statement that reads, and leaves its rows to be read chunk by chunk.
     pub(super) async fn stream(&self, action: &str, statement: String) -> Result<BodyChunks> {
-        let chunks = self.server.stream(action, &reading(statement)).await?;
-        if chunks.status().is_success() {
-            return Ok(chunks);
-        }
-        let answer = chunks.collect(1 << 16).await?;
-        Err(self.server.refused(action, &answer))
+        self.server.rows(action, &reading(statement)).await
     }
 
     /// Runs a statement that changes something.

@@ -149,17 +149,12 @@ pub(super) fn aggregate(consolidation: Consolidation) -> Option<&'static str> {
     }
 }
 
-/// Numbers as a list.
-pub(super) fn listed(numbers: impl IntoIterator<Item = u32>) -> String {
-    let numbers: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
-    numbers.join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use tsb_core::Timestamp;
 
     use super::*;
+    use crate::numbered_rows::listed;
 
     #[test]
     fn a_database_is_our_own() {

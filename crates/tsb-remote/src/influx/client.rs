@@ -7,10 +7,11 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::connection::InfluxConnection;
 use super::cursor::InfluxCursor;
-use super::names::{InfluxSeries, OWN, string_field};
+use super::names::{InfluxSeries, OWN};
 use super::options::InfluxOptions;
 use crate::Client;
 use crate::acks::Acks;
+use crate::line_protocol::string_field;
 use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{labels_to_json, read, write};

@@ -110,12 +110,7 @@ impl InfluxConnection {
     /// Runs statements that read, and leaves their rows to be read in chunks.
     pub(super) async fn stream(&self, action: &str, statements: &str) -> Result<BodyChunks> {
         let request = self.statements(statements, true).reading();
-        let chunks = self.server.stream(action, &request).await?;
-        if chunks.status().is_success() {
-            return Ok(chunks);
-        }
-        let answer = chunks.collect(1 << 16).await?;
-        Err(self.server.refused(action, &answer))
+        self.server.rows(action, &request).await
     }
 
     /// Reads a part of an answer; an error in it is one.

@@ -1,19 +1,20 @@
 //! The client: writes batches as lines, and answers queries by SQL.
 
 use std::fmt::{self, Write};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::connection::QuestDbConnection;
 use super::cursor::QuestDbCursor;
-use super::lines::{FIRST_TIME, lines, string_field, unwritable};
-use super::tables::listed;
+use super::lines::{lines, unwritable};
 use crate::Client;
 use crate::acks::Acks;
+use crate::line_protocol::string_field;
+use crate::numbered_rows::{NewestSeen, listed};
 use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::{Error, Result};
-use tsb_stores::parts::{labels_to_json, read, write};
+use tsb_stores::parts::labels_to_json;
 use tsb_stores::store::{Ack, Capabilities, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats};
 
 mod opening;
@@ -35,8 +36,7 @@ const VISIBILITY_DELAY_MS: u64 = 1_000;
 pub struct QuestDbClient {
     connection: Arc<QuestDbConnection>,
     registry: SeriesRegistry,
-    /// The newest timestamp seen of each series number: searches start there.
-    seen: RwLock<Vec<Timestamp>>,
+    seen: NewestSeen,
     acks: Acks,
 }
 
@@ -65,33 +65,17 @@ impl QuestDbClient {
     }
 
     async fn newest_of(&self, numbers: &[u32], into: &mut [Option<Timestamp>]) -> Result<()> {
-        let bound = {
-            let seen = read(&self.seen);
-            let known = numbers.iter().map(|number| seen.get(*number as usize).copied());
-            known.map(|at| at.unwrap_or(FIRST_TIME)).min()
+        let Some(bound) = self.seen.bound(numbers) else {
+            return Ok(());
         };
-        let Some(bound) = bound else { return Ok(()) };
-        let statement = self
-            .connection
-            .tables()
-            .newest(&listed(numbers.iter().copied()), bound.0);
-        let mut found = self
+        let list = listed(numbers.iter().copied());
+        let statement = self.connection.tables().newest(&list, bound.0);
+        let found = self
             .connection
             .ask::<(u32, i64)>("ask for the newest samples", &statement)
             .await?;
-        found.sort_unstable();
-        for (number, into) in numbers.iter().zip(into) {
-            let place = found.binary_search_by_key(number, |(number, _)| *number);
-            *into = place.ok().map(|place| Timestamp(found[place].1));
-        }
-        let mut seen = write(&self.seen);
-        for (number, at) in found {
-            let number = number as usize;
-            if seen.len() <= number {
-                seen.resize(number + 1, FIRST_TIME);
-            }
-            seen[number] = seen[number].max(Timestamp(at));
-        }
+        let found = found.into_iter().map(|(number, at)| (number, Timestamp(at)));
+        self.seen.answer(found.collect(), numbers, into);
         Ok(())
     }
 

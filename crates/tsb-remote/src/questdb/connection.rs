@@ -117,12 +117,7 @@ impl QuestDbConnection {
     /// Runs a statement that reads, and leaves its rows to be read as lines.
     pub(super) async fn stream(&self, action: &str, statement: &str) -> Result<BodyChunks> {
         let request = Request::get(format!("{}&nm=true", path_of("exp", statement)));
-        let chunks = self.server.stream(action, &request).await?;
-        if chunks.status().is_success() {
-            return Ok(chunks);
-        }
-        let answer = chunks.collect(1 << 16).await?;
-        Err(self.server.refused(action, &answer))
+        self.server.rows(action, &request).await
     }
 
     /// Runs a statement that changes tables. Each may be run twice, so one without an answer is

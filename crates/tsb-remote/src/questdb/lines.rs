@@ -45,11 +45,6 @@ pub(super) fn lines(table: &str, batch: &Batch<'_>, refused: &[(u32, Reason)]) -
     out
 }
 
-/// A text as a field of a line.
-pub(super) fn string_field(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
 #[cfg(test)]
 mod tests {
     use tsb_core::SeriesId;
@@ -76,10 +71,5 @@ mod tests {
         let carries = |at| unwritable(&Batch::tick(SeriesId(0), at, &[1.0])).is_empty();
         assert!(carries(FIRST_TIME) && carries(LAST_TIME));
         assert!(!carries(Timestamp(FIRST_TIME.0 - 1)) && !carries(Timestamp(LAST_TIME.0 + 1)));
-    }
-
-    #[test]
-    fn a_text_cannot_end_its_field() {
-        assert_eq!(string_field("a\"b\\"), "\"a\\\"b\\\\\"");
     }
 }

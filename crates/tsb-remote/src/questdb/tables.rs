@@ -142,17 +142,12 @@ pub(super) const fn aggregate(consolidation: Consolidation) -> Option<&'static s
     }
 }
 
-/// Numbers as a list.
-pub(super) fn listed(numbers: impl IntoIterator<Item = u32>) -> String {
-    let numbers: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
-    numbers.join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use tsb_core::Timestamp;
 
     use super::*;
+    use crate::numbered_rows::listed;
 
     #[test]
     fn a_range_is_cut_to_the_times_of_a_table() {

@@ -91,7 +91,8 @@ impl VictoriaConnection {
             ("max_rows_per_line", LINE_ROWS),
         ];
         fields.extend(selectors.iter().map(|selector| ("match[]", selector.as_str())));
-        self.stream(action, &Request::form("/api/v1/export", &fields).reading())
+        self.server
+            .rows(action, &Request::form("/api/v1/export", &fields).reading())
             .await
     }
 
@@ -104,17 +105,9 @@ impl VictoriaConnection {
     ) -> Result<BodyChunks> {
         let mut fields = vec![("start", range.0.as_str()), ("end", range.1.as_str())];
         fields.extend(selectors.iter().map(|selector| ("match[]", selector.as_str())));
-        self.stream(action, &Request::form("/federate", &fields).reading())
+        self.server
+            .rows(action, &Request::form("/federate", &fields).reading())
             .await
-    }
-
-    async fn stream(&self, action: &str, request: &Request) -> Result<BodyChunks> {
-        let chunks = self.server.stream(action, request).await?;
-        if chunks.status().is_success() {
-            return Ok(chunks);
-        }
-        let answer = chunks.collect(1 << 16).await?;
-        Err(self.server.refused(action, &answer))
     }
 
     /// Deletes all series of the place; what was written last is not deleted before it is visible.

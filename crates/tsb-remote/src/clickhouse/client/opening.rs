@@ -1,9 +1,9 @@
 //! Opens a database: checks who uses it, and reads the stored series.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use serde::Deserialize;
-use tsb_core::SeriesKey;
+use tsb_core::{SeriesKey, Timestamp};
 
 use super::super::connection::{ClickHouseConnection, spec_error};
 use super::super::options::ClickHouseOptions;
@@ -11,6 +11,7 @@ use super::super::tables::VERSION;
 use super::ClickHouseClient;
 use crate::Address;
 use crate::acks::Acks;
+use crate::numbered_rows::NewestSeen;
 use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
 use tsb_stores::parts::key_of;
@@ -53,7 +54,7 @@ impl ClickHouseClient {
         Ok(Self {
             connection: Arc::new(connection),
             registry: SeriesRegistry::new(keys, options.max_series),
-            seen: RwLock::default(),
+            seen: NewestSeen::new(Timestamp::MIN),
             acks: Acks::default(),
         })
     }

@@ -1,14 +1,16 @@
 //! Opens a place: checks whose tables they are, and reads the stored series.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use tsb_core::SeriesKey;
 
 use super::super::connection::{QuestDbConnection, spec_error};
+use super::super::lines::FIRST_TIME;
 use super::super::options::QuestDbOptions;
 use super::QuestDbClient;
 use crate::Address;
 use crate::acks::Acks;
+use crate::numbered_rows::NewestSeen;
 use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
 use tsb_stores::parts::key_of;
@@ -40,7 +42,7 @@ impl QuestDbClient {
         Ok(Self {
             connection: Arc::new(connection),
             registry: SeriesRegistry::new(keys, options.max_series),
-            seen: RwLock::default(),
+            seen: NewestSeen::new(FIRST_TIME),
             acks: Acks::default(),
         })
     }
