@@ -22,13 +22,14 @@ use program::tsb;
 /// A test of a program, given as the command line of one in a folder of its own.
 type Test = fn(&Path) -> Result<(), Failed>;
 
-const TESTS: [(&str, &str, Test); 8] = [
+const TESTS: [(&str, &str, Test); 9] = [
     ("python_keeps_the_contract", "python3", python_keeps_the_contract),
     ("python_passes_the_audit", "python3", |folder| {
         passes_the_audit(folder, &python())
     }),
     ("python_in_memory_passes_the_audit", "python3", in_memory),
     ("a_program_that_loses_samples_is_invalid", "python3", loses_samples),
+    ("a_program_may_not_know_its_size", "python3", does_not_know_its_size),
     ("a_program_that_dies_leaves_a_report", "python3", dies),
     (
         "a_reader_verifies_what_was_emitted",
@@ -204,6 +205,20 @@ fn changed(folder: &Path, from: &str, to: &str) -> Result<String, Failed> {
         program.display(),
         folder.display()
     ))
+}
+
+/// What nobody knows is not shown as nothing.
+fn does_not_know_its_size(folder: &Path) -> Result<(), Failed> {
+    let (from, to) = ("page_count * page_size from pragma_page_count, pragma_page_size", "0");
+    let out = folder.join("r.json").display().to_string();
+    let ran = run(&changed(folder, from, to)?, &["--out", &out]).output()?;
+    assert!(ran.status.success(), "{}", words(&ran));
+    let shown = words(&tsb(&["report", &out]).output()?);
+    assert!(
+        shown.contains("not known: the store does not say how many it uses"),
+        "{shown}"
+    );
+    Ok(())
 }
 
 fn loses_samples(folder: &Path) -> Result<(), Failed> {

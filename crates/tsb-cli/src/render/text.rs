@@ -261,10 +261,8 @@ fn costs(run: &Run, lines: &mut Lines) {
     let shown: Vec<String> = shown.collect();
     lines.line(
         "bytes",
-        if run.place.as_ref().is_some_and(|place| place.earlier.is_some()) && shown.is_empty() {
-            "not known: the store held samples of earlier runs".to_owned()
-        } else if shown.is_empty() {
-            "none: the store keeps nothing, and nothing went over a wire".to_owned()
+        if shown.is_empty() {
+            without_bytes(run).to_owned()
         } else {
             shown.join(", ")
         },
@@ -284,6 +282,17 @@ fn costs(run: &Run, lines: &mut Lines) {
             run.offered.repeat_rate * 100.0
         ),
     );
+}
+
+/// Why no number of bytes is known.
+fn without_bytes(run: &Run) -> &'static str {
+    if run.place.as_ref().is_some_and(|place| place.earlier.is_some()) {
+        "not known: the store held samples of earlier runs"
+    } else if run.size.is_some_and(|size| size.samples > 0) {
+        "not known: the store does not say how many it uses, and nothing went over a wire"
+    } else {
+        "none: the store keeps nothing, and nothing went over a wire"
+    }
 }
 
 /// CPU time by part, their sum, and the process total.
