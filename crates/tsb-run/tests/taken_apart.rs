@@ -57,10 +57,13 @@ fn each_share_lies_where_it_was_put() {
         let p90 = quantile(&breakdown, 0.9);
         assert!(p90.response_ns > SECOND_NS / 3, "{transport:?}: {p90:?}");
         assert!(p90.shares.waiting > 0.9, "{transport:?}: {p90:?}");
-        // The slowest is that which was in the store for the whole of it.
+        // One was in the store for the whole of it. The next can be slower still, because the worker
+        // can be interrupted between the two.
+        let stalled_ns = breakdown.worst.iter().filter_map(|one| one.parts.store_ns).max();
+        assert!(stalled_ns > Some(SECOND_NS * 9 / 10), "{transport:?}: {stalled_ns:?}");
         let max = quantile(&breakdown, 1.0);
-        assert!(max.response_ns > SECOND_NS * 9 / 10, "{transport:?}: {max:?}");
-        assert!(max.shares.store > Some(0.9), "{transport:?}: {max:?}");
+        let held = max.shares.store.unwrap() + max.shares.waiting;
+        assert!(held > 0.9, "{transport:?}: {max:?}");
         assert_eq!(breakdown.worst.len(), 100);
         for one in &breakdown.worst {
             let held_back = one.during.iter().find(|event| event.kind == EventKind::HeldBack);
