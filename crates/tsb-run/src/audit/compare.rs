@@ -59,8 +59,10 @@ impl Columns {
         match chunk.times {
             SentTimes::Each(times) => self.times.extend_from_slice(times),
             SentTimes::Regular { first, step_ns } => {
-                let times = (0..chunk.values.len() as i64).map(|index| first + index * step_ns as i64);
-                self.times.extend(times);
+                self.times.reserve(chunk.values.len());
+                for index in 0..chunk.values.len() as i64 {
+                    self.times.push(first + index * step_ns as i64);
+                }
             }
         }
     }
