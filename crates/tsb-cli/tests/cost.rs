@@ -131,14 +131,13 @@ fn parts_add_up_to_their_sum_and_stay_within_the_process() {
 
 #[test]
 fn waiting_until_samples_are_due_is_not_generating() {
-    let cost = run(&memory(), "inproc", "2160").cost;
+    // Some 700 operations: of a few dozen, the beginning of the thread is most of generating.
+    let cost = run(&memory(), "inproc", "54k").cost;
     let (waiting, generating) = (
         cost.pacing_cpu_ns_per_sample.unwrap(),
         cost.generator_cpu_ns_per_sample.unwrap(),
     );
-    // To the nanosecond it is tested in `tsb-core`. Here generating also contains the beginning of
-    // the thread, which takes several times as long on a busy machine.
-    assert!(waiting > generating / 4.0, "{cost:?}");
+    assert!(waiting > generating, "{cost:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tsb_core::report::{BreakdownReport, EventKind, QuantileShares};
+use tsb_core::report::{BreakdownReport, EventKind, QuantileShares, SlowOperation};
 use tsb_core::time::{MonotonicClock, SECOND_NS};
 use tsb_run::{AskedRate, Controls, Plan, Transport, run_store};
 use tsb_stores::Store;
@@ -57,13 +57,15 @@ fn each_share_lies_where_it_was_put() {
         let p90 = quantile(&breakdown, 0.9);
         assert!(p90.response_ns > SECOND_NS / 3, "{transport:?}: {p90:?}");
         assert!(p90.shares.waiting > 0.9, "{transport:?}: {p90:?}");
-        // One was in the store for the whole of it. The next can be slower still, because the worker
-        // can be interrupted between the two.
-        let stalled_ns = breakdown.worst.iter().filter_map(|one| one.parts.store_ns).max();
-        assert!(stalled_ns > Some(SECOND_NS * 9 / 10), "{transport:?}: {stalled_ns:?}");
         let max = quantile(&breakdown, 1.0);
-        let held = max.shares.store.unwrap() + max.shares.waiting;
-        assert!(held > 0.9, "{transport:?}: {max:?}");
+        assert!(max.response_ns > SECOND_NS * 9 / 10, "{transport:?}: {max:?}");
+        // One of the slowest was in the store for the whole of it. The next can be slower still,
+        // because the worker can be interrupted between the two.
+        let was_in_store = |one: &SlowOperation| {
+            let store_ns = one.parts.store_ns.unwrap();
+            one.response_ns > SECOND_NS * 9 / 10 && store_ns > one.response_ns * 9 / 10
+        };
+        assert!(breakdown.worst.iter().any(was_in_store), "{transport:?}: {max:?}");
         assert_eq!(breakdown.worst.len(), 100);
         for one in &breakdown.worst {
             let held_back = one.during.iter().find(|event| event.kind == EventKind::HeldBack);
