@@ -83,7 +83,8 @@ fn value_of(id: u32, tick: i64) -> f64 {
 /// The ticks that came back of the first and the last series, which must agree and be right.
 pub(crate) fn found(store: &dyn Store) -> Result<Vec<i64>, Failed> {
     let of = |id: u32| -> Result<Vec<i64>, Failed> {
-        let samples = store.samples(SeriesId(id), TimeRange::ALL)?;
+        let samples = store.samples(SeriesId(id), TimeRange::ALL);
+        let samples = samples.map_err(|error| format!("series {id} is not read: {error:?}"))?;
         let ticks = samples.iter().map(|(at, value)| {
             let tick = at.as_secs() - 1_700_000_000;
             if *value == value_of(id, tick) {
