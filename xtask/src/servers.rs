@@ -5,6 +5,7 @@
 //! else can fail: `down` stops those processes and no others.
 
 mod carbon;
+mod cassandra;
 mod clickhouse;
 mod etcd;
 mod go_carbon;
@@ -73,6 +74,7 @@ const SERVERS: &[&dyn Server] = &[
     &go_carbon::GoCarbon,
     &clickhouse::ClickHouse,
     &questdb::QuestDb,
+    &cassandra::Cassandra,
     &postgres::Postgres,
 ];
 

@@ -15,7 +15,7 @@ use program::tsb;
 const SERIES: usize = 60;
 
 /// A kind of server: its feature, the variable that names one, and options.
-const SERVERS: [(&str, bool, &str, &str); 6] = [
+const SERVERS: [(&str, bool, &str, &str); 7] = [
     ("mongo", cfg!(feature = "mongo"), "TSB_TEST_MONGO", "layout=ticks"),
     ("etcd", cfg!(feature = "etcd"), "TSB_TEST_ETCD", "operations=128"),
     (
@@ -34,6 +34,12 @@ const SERVERS: [(&str, bool, &str, &str); 6] = [
         "questdb",
         cfg!(feature = "questdb"),
         "TSB_TEST_QUESTDB",
+        "max_series=100",
+    ),
+    (
+        "cassandra",
+        cfg!(feature = "cassandra"),
+        "TSB_TEST_CASSANDRA",
         "max_series=100",
     ),
     ("rrdcached", true, "TSB_TEST_RRDCACHED", "step=1s"),
@@ -58,7 +64,8 @@ fn main() -> ExitCode {
 
 /// A place of its own at a server.
 fn place(spec: &str, options: &str) -> Result<String, Failed> {
-    let place = format!("listed-{}", std::process::id());
+    // Cassandra takes no hyphen.
+    let place = format!("listed_{}", std::process::id());
     let address = spec.split_once('?').map_or(spec, |(address, _)| address);
     if address.starts_with("rrdcached:") {
         return Ok(format!("{address}?prefix={place}-&{options}"));

@@ -13,6 +13,8 @@
 mod acks;
 mod address;
 mod bridge;
+#[cfg(feature = "cassandra")]
+pub mod cassandra;
 #[cfg(feature = "clickhouse")]
 pub mod clickhouse;
 mod client;
@@ -44,6 +46,7 @@ pub mod prometheus;
 #[cfg(feature = "questdb")]
 pub mod questdb;
 #[cfg(any(
+    feature = "cassandra",
     feature = "clickhouse",
     feature = "etcd",
     feature = "influx",
@@ -52,6 +55,8 @@ pub mod questdb;
     feature = "questdb"
 ))]
 mod series_registry;
+#[cfg(any(feature = "cassandra", feature = "postgres"))]
+mod sorted_rows;
 #[cfg(feature = "victoriametrics")]
 pub mod victoriametrics;
 

@@ -13,9 +13,9 @@
 
 mod client;
 mod connection;
+mod copy;
 mod cursor;
 mod options;
-mod rows;
 mod schema;
 mod settings;
 mod tls;

@@ -55,8 +55,8 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "python3-venv",
         probe: &["python3", "-m", "ensurepip", "--version"],
-        steps: &["clients"],
-        needed_by: "clients, which installs clients written in Python",
+        steps: &["clients", "slow-servers"],
+        needed_by: "clients, which installs clients written in Python, and slow-servers, which installs Cassandra's shell",
     },
     Package {
         name: "collectd-core",
@@ -122,13 +122,13 @@ const PACKAGES: &[Package] = &[
         name: "default-jre-headless",
         probe: &["java", "-version"],
         steps: &["slow-servers"],
-        needed_by: "slow-servers, which starts QuestDB",
+        needed_by: "slow-servers, which starts QuestDB and Cassandra",
     },
     Package {
         name: "maven",
         probe: &["mvn", "--version"],
         steps: &["slow-servers"],
-        needed_by: "slow-servers, which fetches QuestDB",
+        needed_by: "slow-servers, which fetches QuestDB and Cassandra",
     },
     Package {
         name: "influxdb",

@@ -40,7 +40,10 @@ const PROGRAMS: &[(&str, &str)] = &[
 
 /// Servers that only the slow tier starts, which runs every check of them: one of Java takes seconds
 /// to start, and as much memory as all others. With the variables for the server and for its program.
-const SLOW_SERVERS: &[(&str, &str, &str)] = &[("questdb", "TSB_TEST_QUESTDB", "TSB_TEST_QUESTDB_PROGRAM")];
+const SLOW_SERVERS: &[(&str, &str, &str)] = &[
+    ("questdb", "TSB_TEST_QUESTDB", "TSB_TEST_QUESTDB_PROGRAM"),
+    ("cassandra", "TSB_TEST_CASSANDRA", "TSB_TEST_CASSANDRA_PROGRAM"),
+];
 
 /// A run: the server that it aims at, what is added to its spec, how many series there are, and how
 /// many samples per second are sent.
@@ -75,7 +78,10 @@ const RUNS: &[AuditedRun] = &[
 ];
 
 /// And those into the servers of the slow tier.
-const SLOW_RUNS: &[AuditedRun] = &[("questdb", "drop=1", "1000", "54000")];
+const SLOW_RUNS: &[AuditedRun] = &[
+    ("questdb", "drop=1", "1000", "54000"),
+    ("cassandra", "drop=1", "1000", "10000"),
+];
 
 /// Why checks take minutes, and which ones; a lone server or another layout runs the same checks in
 /// less. `cargo xtask ci --only slow-servers` runs them, and so does `--full`.

@@ -92,6 +92,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-remote", "--features", "graphite"],
         &["check", "--package", "tsb-remote", "--features", "clickhouse"],
         &["check", "--package", "tsb-remote", "--features", "questdb"],
+        &["check", "--package", "tsb-remote", "--features", "cassandra"],
         &["check", "--package", "tsb-remote", "--features", "dalmatiner"],
         &["check", "--package", "tsb-remote", "--features", "prometheus"],
         &["check", "--package", "tsb-remote", "--features", "postgres"],

@@ -13,14 +13,15 @@ use tokio_postgres::types::ToSql;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::connection::{Effect, Pool, Session, refusal};
+use super::copy::binary_copy;
 use super::cursor::PostgresCursor;
 use super::options::WriteMethod;
-use super::rows::Rows;
 use super::schema::Schema;
 use super::settings::Settings;
 use crate::Client;
 use crate::acks::Acks;
 use crate::series_registry::SeriesRegistry;
+use crate::sorted_rows::SortedRows;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::labels_to_json;
 use tsb_stores::store::{Ack, Capabilities, Footprint, Position, Query, Reason, Refusals, Scope, Stats};
@@ -99,7 +100,7 @@ impl PostgresClient {
     }
 
     /// Writes rows. Returns how many replaced a stored one.
-    async fn write_rows(&self, rows: &Rows) -> Result<u64> {
+    async fn write_rows(&self, rows: &SortedRows) -> Result<u64> {
         const ACTION: &str = "write samples";
         let (pool, schema) = (&self.shared.pool, &self.shared.schema);
         let mut checkout = pool.checkout(ACTION).await?;
@@ -186,10 +187,10 @@ impl PostgresClient {
     }
 }
 
-async fn copy(session: &mut Session, statement: &str, rows: &Rows) -> std::result::Result<(), DriverError> {
+async fn copy(session: &mut Session, statement: &str, rows: &SortedRows) -> std::result::Result<(), DriverError> {
     let statement = session.prepared(statement).await?;
     let mut sink = pin!(session.client.copy_in(&statement).await?);
-    let mut bytes = Bytes::from(rows.as_copy());
+    let mut bytes = Bytes::from(binary_copy(rows));
     while !bytes.is_empty() {
         let message = bytes.split_to(bytes.len().min(COPY_MESSAGE_BYTES));
         sink.send(message).await?;
@@ -197,13 +198,13 @@ async fn copy(session: &mut Session, statement: &str, rows: &Rows) -> std::resul
     sink.finish().await.map(drop)
 }
 
-async fn insert(session: &mut Session, statement: &str, rows: &Rows) -> std::result::Result<(), DriverError> {
+async fn insert(session: &mut Session, statement: &str, rows: &SortedRows) -> std::result::Result<(), DriverError> {
     let statement = session.prepared(statement).await?;
     let columns: [&(dyn ToSql + Sync); 3] = [&rows.series, &rows.times, &rows.values];
     session.client.execute(&statement, &columns).await.map(drop)
 }
 
-async fn replace(session: &mut Session, statement: &str, rows: &Rows) -> std::result::Result<u64, DriverError> {
+async fn replace(session: &mut Session, statement: &str, rows: &SortedRows) -> std::result::Result<u64, DriverError> {
     let statement = session.prepared(statement).await?;
     let row = session
         .client
@@ -253,7 +254,7 @@ impl Client for PostgresClient {
         self.acks.check_open()?;
         let rows = {
             let mut numbers = Vec::new();
-            Rows::of(&self.registry.keys().numbered(batch, &mut numbers)?)
+            SortedRows::of(&self.registry.keys().numbered(batch, &mut numbers)?)
         };
         self.save_series().await?;
         let level = self.settings.acknowledges();

@@ -218,6 +218,17 @@ fn a_part_of_a_server_is_named_without_credentials() {
         let round = "postgres://h/db".parse::<Spec>().unwrap().of_round(4);
         assert_eq!(round.to_string(), "postgres://h/db?schema=tsb-round-4");
     }
+    #[cfg(feature = "cassandra")]
+    {
+        let place = place("cassandra://me:hunter2@h:1,i/k");
+        assert_eq!(place.to_string(), "keyspace k at h:1,i");
+        assert_eq!(
+            place.remove_command().unwrap(),
+            "cqlsh 'h' 1 -e 'DROP KEYSPACE IF EXISTS \"k\"'"
+        );
+        let round = "cassandra://h/k".parse::<Spec>().unwrap().of_round(4);
+        assert_eq!(round.to_string(), "cassandra://h/k_round_4");
+    }
     #[cfg(feature = "graphite")]
     {
         let place = place("graphite://me:hunter2@h:1,i/p?folder=/w");

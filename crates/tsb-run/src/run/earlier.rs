@@ -3,7 +3,7 @@
 
 use tsb_core::report::EarlierSamples;
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::{Exactness, Store};
+use tsb_stores::{Capabilities, Exactness, Store};
 
 use super::run_context::RunContext;
 use crate::error::Error;
@@ -74,14 +74,19 @@ pub(super) fn check(context: &RunContext, store: &dyn Store, place: Option<&Plac
     }
     let capabilities = store.capabilities();
     let samples = Some(store.stats().samples).filter(|samples| *samples > 0);
-    let series = match (spec, capabilities.exactness) {
-        (Some(spec), Exactness::Consolidated(_) | Exactness::Slots(_)) if samples.is_none() => listed(spec)?,
+    let series = match spec {
+        Some(spec) if samples.is_none() && !counts_samples(&capabilities) => listed(spec)?,
         _ => None,
     };
     if samples.is_none() && series.is_none() {
         return Ok(());
     }
     keep(context, store, place, (samples, series))
+}
+
+/// Whether a store that was just opened says how many samples it holds.
+const fn counts_samples(capabilities: &Capabilities) -> bool {
+    capabilities.counts_samples && !matches!(capabilities.exactness, Exactness::Consolidated(_) | Exactness::Slots(_))
 }
 
 /// The number of series that a store lists; `None` if there is none, or it cannot list them.
@@ -101,8 +106,7 @@ fn listed(spec: &crate::spec::Spec) -> Result<Option<u64>, Error> {
 /// [`Error::Plan`] for a place that is not empty, and where times would collide.
 pub(super) fn check_defined(context: &RunContext, store: &dyn Store, place: Option<&Place>) -> Result<(), Error> {
     let capabilities = store.capabilities();
-    let is_uncounted = matches!(capabilities.exactness, Exactness::Consolidated(_) | Exactness::Slots(_));
-    if !capabilities.query || context.held.get().is_none() && !is_uncounted {
+    if !capabilities.query || context.held.get().is_none() && counts_samples(&capabilities) {
         return Ok(());
     }
     let (series, newest) = newest(context, store)

@@ -67,6 +67,10 @@ impl Spec {
                 self.path = format!("{}-round-{round}", self.path.trim_end_matches('/'));
                 return;
             }
+            NamedBy::Word => {
+                self.path = format!("{}_round_{round}", self.path);
+                return;
+            }
             NamedBy::Option(name) => (name, format!("-round-{round}")),
             NamedBy::Prefix(name) => (name, format!("round-{round}-")),
         };

@@ -19,6 +19,7 @@ use tsb_stores::store::Store;
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
 use tsb_stores::write_cache::WriteCache;
 
+mod cassandra;
 mod clickhouse;
 mod dalmatiner;
 mod etcd;
@@ -321,6 +322,7 @@ static KNOWN: &[StoreInfo] = &[
     graphite::INFO,
     clickhouse::INFO,
     questdb::INFO,
+    cassandra::INFO,
     dalmatiner::INFO,
     StoreInfo {
         scheme: "rrdcached",

@@ -140,6 +140,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("victoriametrics", cfg!(feature = "victoriametrics")),
         ("clickhouse", cfg!(feature = "clickhouse")),
         ("questdb", cfg!(feature = "questdb")),
+        ("cassandra", cfg!(feature = "cassandra")),
         ("graphite", cfg!(feature = "graphite")),
         ("dalmatiner", cfg!(feature = "dalmatiner")),
     ];

@@ -53,6 +53,15 @@ fn is_sound(run: &Run) -> Result<(), Failed> {
 
 /// Leads a place through its life; `shell` runs the command that removes it.
 pub(crate) fn of_a_place(spec: &str, shell: impl Fn(&str) -> Result<(), Failed>) -> Result<(), Failed> {
+    of(spec, true, shell)
+}
+
+/// The same at a server that cannot be asked how much it holds.
+pub(crate) fn of_an_uncounted_place(spec: &str, shell: impl Fn(&str) -> Result<(), Failed>) -> Result<(), Failed> {
+    of(spec, false, shell)
+}
+
+fn of(spec: &str, is_counted: bool, shell: impl Fn(&str) -> Result<(), Failed>) -> Result<(), Failed> {
     let spec: Spec = spec.parse()?;
     let place = Place::of(&spec)
         .map_err(|error| failed(&error))?
@@ -60,7 +69,10 @@ pub(crate) fn of_a_place(spec: &str, shell: impl Fn(&str) -> Result<(), Failed>)
     let first = run(&spec, false).map_err(|error| failed(&error))?;
     is_sound(&first)?;
     let reported = first.place.as_ref().ok_or("the report names the place")?;
-    holds("the place has a size", reported.bytes.is_some_and(|bytes| bytes > 0))?;
+    holds(
+        "the place has a size where that is known",
+        reported.bytes.is_some_and(|bytes| bytes > 0) == is_counted,
+    )?;
     holds("it is not empty", !place.is_empty().map_err(|error| failed(&error))?)?;
 
     let command = place.remove_command().ok_or("a command removes it")?;
@@ -78,7 +90,7 @@ pub(crate) fn of_a_place(spec: &str, shell: impl Fn(&str) -> Result<(), Failed>)
     let accepted = first.ledger.counts.count(Counter::Accepted);
     holds(
         &format!("{earlier:?} are the {accepted} of the first run"),
-        earlier.is_some_and(|earlier| earlier.samples == Some(accepted)),
+        earlier.is_some_and(|earlier| earlier.samples == is_counted.then_some(accepted)),
     )?;
     holds("no size is given", second.size.is_none())?;
 

@@ -8,6 +8,7 @@
 
 use std::process::ExitCode;
 
+mod cassandra;
 mod certificates;
 mod clickhouse;
 mod daemon;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         .chain(postgres::trials())
         .chain(clickhouse::trials())
         .chain(questdb::trials())
+        .chain(cassandra::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

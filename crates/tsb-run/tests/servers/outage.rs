@@ -80,25 +80,35 @@ fn value_of(id: u32, tick: i64) -> f64 {
     f64::from(id) * 1e6 + tick as f64
 }
 
-/// The ticks that came back of the first and the last series, which must agree and be right.
+/// The ticks that came back of a series, whose values must be right.
+fn ticks_of(store: &dyn Store, id: u32) -> Result<Vec<i64>, Failed> {
+    let samples = store.samples(SeriesId(id), TimeRange::ALL);
+    let samples = samples.map_err(|error| format!("series {id} is not read: {error:?}"))?;
+    let ticks = samples.iter().map(|(at, value)| {
+        let tick = at.as_secs() - 1_700_000_000;
+        if *value == value_of(id, tick) {
+            Ok(tick)
+        } else {
+            Err(format!("{value} at tick {tick} of {id}").into())
+        }
+    });
+    ticks.collect()
+}
+
+/// The ticks that came back of the first and the last series, which must agree.
 pub(crate) fn found(store: &dyn Store) -> Result<Vec<i64>, Failed> {
-    let of = |id: u32| -> Result<Vec<i64>, Failed> {
-        let samples = store.samples(SeriesId(id), TimeRange::ALL);
-        let samples = samples.map_err(|error| format!("series {id} is not read: {error:?}"))?;
-        let ticks = samples.iter().map(|(at, value)| {
-            let tick = at.as_secs() - 1_700_000_000;
-            if *value == value_of(id, tick) {
-                Ok(tick)
-            } else {
-                Err(format!("{value} at tick {tick} of {id}").into())
-            }
-        });
-        ticks.collect()
-    };
-    let (first, last) = (of(0)?, of(SERIES - 1)?);
+    let (first, last) = (ticks_of(store, 0)?, ticks_of(store, SERIES - 1)?);
     if first != last {
         return Err("a tick is there in part".into());
     }
+    Ok(first)
+}
+
+/// The ticks that came back of both the first and the last series, of a server that may take a part
+/// of a tick.
+pub(crate) fn found_whole(store: &dyn Store) -> Result<Vec<i64>, Failed> {
+    let (mut first, last) = (ticks_of(store, 0)?, ticks_of(store, SERIES - 1)?);
+    first.retain(|tick| last.binary_search(tick).is_ok());
     Ok(first)
 }
 
@@ -109,8 +119,27 @@ pub(crate) fn survives(
     survivors: Survivors,
     outage: impl FnOnce(&MonotonicClock) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
+    let outcomes = outcomes_around(store, outage)?;
+    judge(&outcomes, &found(store)?, survivors)
+}
+
+/// The same at a server that may take a part of a tick.
+pub(crate) fn survives_in_parts(
+    store: &dyn Store,
+    survivors: Survivors,
+    outage: impl FnOnce(&MonotonicClock) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let outcomes = outcomes_around(store, outage)?;
+    judge(&outcomes, &found_whole(store)?, survivors)
+}
+
+/// What became of each tick, and when.
+fn outcomes_around(
+    store: &dyn Store,
+    outage: impl FnOnce(&MonotonicClock) -> Result<(), Failed>,
+) -> Result<Vec<(Outcome, u64)>, Failed> {
     let is_over = AtomicBool::new(false);
-    let outcomes = std::thread::scope(|threads| {
+    std::thread::scope(|threads| {
         let writing = threads.spawn(|| {
             let mut outcomes = Vec::new();
             let clock = MonotonicClock::new();
@@ -133,8 +162,7 @@ pub(crate) fn survives(
         is_over.store(true, Ordering::Release);
         let outcomes = writing.join().map_err(|_| Failed::from("the writer panicked"))?;
         outage.and(outcomes)
-    })?;
-    judge(&outcomes, &found(store)?, survivors)
+    })
 }
 
 fn hindered(outcomes: &[(Outcome, u64)]) -> usize {

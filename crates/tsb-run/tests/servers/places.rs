@@ -1,10 +1,12 @@
 //! Conformance: places at a server that runs already, one for each check.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use tsb_run::place::Place;
 use tsb_run::spec::open;
-use tsb_stores::conformance::{Bounded, Fixture, Place};
+use tsb_stores::conformance::{Bounded, Fixture, Place as ConformancePlace};
 use tsb_stores::{Result, Store};
 
 /// A kind of server.
@@ -48,6 +50,10 @@ pub(crate) const QUESTDB: ServerKind = ServerKind {
     feature: "questdb",
     is_built: cfg!(feature = "questdb"),
 };
+pub(crate) const CASSANDRA: ServerKind = ServerKind {
+    feature: "cassandra",
+    is_built: cfg!(feature = "cassandra"),
+};
 pub(crate) const GRAPHITE: ServerKind = ServerKind {
     feature: "graphite",
     is_built: cfg!(feature = "graphite"),
@@ -77,9 +83,33 @@ pub(crate) struct Server {
 /// A database, a prefix or a schema.
 struct OwnPlace {
     spec: String,
+    /// Whether it is removed some time after this value: Cassandra's memory holds a hundred tables, and
+    /// not those of all checks.
+    is_removed: bool,
 }
 
-impl Place for OwnPlace {
+/// Places that no check opens any more. Stores may still be open at the newest of them.
+static LEFT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+/// How many of them stay.
+const LEFT_MAX: usize = 24;
+
+impl Drop for OwnPlace {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            return;
+        }
+        let oldest = {
+            let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+            left.push_back(self.spec.clone());
+            (left.len() > LEFT_MAX).then(|| left.pop_front()).flatten()
+        };
+        let place = oldest.and_then(|spec| Place::of(&spec.parse().ok()?).ok().flatten());
+        // One that stays is only a burden.
+        let _ = place.map(|place| place.remove());
+    }
+}
+
+impl ConformancePlace for OwnPlace {
     fn open(&self) -> Result<Box<dyn Store>> {
         open(&self.spec)
     }
@@ -101,6 +131,12 @@ impl Server {
         let number = self.places.fetch_add(1, Ordering::Relaxed);
         // Of this process: the server may have seen others.
         let place = format!("{}-{}-{number}", self.name, std::process::id());
+        // A keyspace takes no other character.
+        let place = if self.kind.feature == CASSANDRA.feature {
+            place.replace('-', "_")
+        } else {
+            place
+        };
         let hosts = address.rsplit_once('/').map_or(address, |(hosts, _)| hosts);
         let place = if self.kind.feature == POSTGRES.feature {
             format!("{address}?schema={place}")
@@ -121,8 +157,11 @@ impl Fixture for Server {
         self.kind.missing(self.variable)
     }
 
-    fn place(&self) -> Result<Box<dyn Place>> {
-        Ok(Box::new(OwnPlace { spec: self.next("") }))
+    fn place(&self) -> Result<Box<dyn ConformancePlace>> {
+        Ok(Box::new(OwnPlace {
+            spec: self.next(""),
+            is_removed: self.kind.feature == CASSANDRA.feature,
+        }))
     }
 
     /// Their files are out of reach.
@@ -130,9 +169,11 @@ impl Fixture for Server {
         false
     }
 
-    fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
+    fn place_at(&self, address: &str) -> Result<Box<dyn ConformancePlace>> {
         Ok(Box::new(OwnPlace {
             spec: address.to_owned(),
+            // It is another process's.
+            is_removed: false,
         }))
     }
 
@@ -178,6 +219,14 @@ pub(crate) fn servers() -> Vec<Server> {
         ("victoriametrics", VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS", ""),
         ("clickhouse", CLICKHOUSE, "TSB_TEST_CLICKHOUSE", ""),
         ("questdb", QUESTDB, "TSB_TEST_QUESTDB", ""),
+        ("cassandra", CASSANDRA, "TSB_TEST_CASSANDRA", ""),
+        // Requests of one row, and buckets that many samples of the checks lie in.
+        (
+            "cassandra-row",
+            CASSANDRA,
+            "TSB_TEST_CASSANDRA",
+            "write=row&bucket=1000d",
+        ),
         ("past-carbon", GRAPHITE, "TSB_TEST_CARBON", PAST),
         ("past-relay", GRAPHITE, "TSB_TEST_CARBON_RELAY", PAST),
         ("past-go-carbon", GRAPHITE, "TSB_TEST_GO_CARBON", PAST),
