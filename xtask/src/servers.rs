@@ -11,6 +11,7 @@ mod etcd;
 mod go_carbon;
 mod graphite;
 mod influxdb;
+mod kairosdb;
 mod layouts;
 mod mongod;
 mod mongod_set;
@@ -75,6 +76,8 @@ const SERVERS: &[&dyn Server] = &[
     &clickhouse::ClickHouse,
     &questdb::QuestDb,
     &cassandra::Cassandra,
+    &kairosdb::KairosDb::ON_H2,
+    &kairosdb::KairosDb::ON_CASSANDRA,
     &postgres::Postgres,
 ];
 

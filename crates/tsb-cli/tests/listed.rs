@@ -15,7 +15,7 @@ use program::tsb;
 const SERIES: usize = 60;
 
 /// A kind of server: its feature, the variable that names one, and options.
-const SERVERS: [(&str, bool, &str, &str); 7] = [
+const SERVERS: [(&str, bool, &str, &str); 8] = [
     ("mongo", cfg!(feature = "mongo"), "TSB_TEST_MONGO", "layout=ticks"),
     ("etcd", cfg!(feature = "etcd"), "TSB_TEST_ETCD", "operations=128"),
     (
@@ -40,6 +40,12 @@ const SERVERS: [(&str, bool, &str, &str); 7] = [
         "cassandra",
         cfg!(feature = "cassandra"),
         "TSB_TEST_CASSANDRA",
+        "max_series=100",
+    ),
+    (
+        "kairosdb",
+        cfg!(feature = "kairosdb"),
+        "TSB_TEST_KAIROSDB",
         "max_series=100",
     ),
     ("rrdcached", true, "TSB_TEST_RRDCACHED", "step=1s"),

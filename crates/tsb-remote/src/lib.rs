@@ -30,6 +30,8 @@ pub mod graphite;
 pub mod http;
 #[cfg(feature = "influx")]
 pub mod influx;
+#[cfg(feature = "kairosdb")]
+pub mod kairosdb;
 mod keyed;
 #[cfg(any(feature = "influx", feature = "questdb"))]
 mod line_protocol;
@@ -50,12 +52,13 @@ pub mod questdb;
     feature = "clickhouse",
     feature = "etcd",
     feature = "influx",
+    feature = "kairosdb",
     feature = "mongo",
     feature = "postgres",
     feature = "questdb"
 ))]
 mod series_registry;
-#[cfg(any(feature = "cassandra", feature = "postgres"))]
+#[cfg(any(feature = "cassandra", feature = "kairosdb", feature = "postgres"))]
 mod sorted_rows;
 #[cfg(feature = "victoriametrics")]
 pub mod victoriametrics;

@@ -1,6 +1,7 @@
 //! The rows of a batch in ascending order of series and time, one for each pair.
 
 use tsb_core::Batch;
+use tsb_stores::store::Reason;
 
 /// Columns of rows, in ascending order of series and time without two equal ones. Statements that
 /// write in one order wait for each other, and never in a circle.
@@ -15,7 +16,15 @@ impl SortedRows {
     /// From a batch whose ids are numbers. Of samples with one series and timestamp, the last is
     /// taken.
     pub(crate) fn of(batch: &Batch<'_>) -> Self {
-        let mut rows: Vec<(i32, i64, f64)> = batch.iter().map(|(id, at, value)| (id.0 as i32, at.0, value)).collect();
+        Self::without(batch, &[])
+    }
+
+    /// The same without the samples of `refused`, which is in order.
+    pub(crate) fn without(batch: &Batch<'_>, refused: &[(u32, Reason)]) -> Self {
+        let mut refused = refused.iter().map(|(index, _)| *index as usize).peekable();
+        let samples = batch.iter().enumerate();
+        let written = samples.filter(|(index, _)| refused.next_if_eq(index).is_none());
+        let mut rows: Vec<(i32, i64, f64)> = written.map(|(_, (id, at, value))| (id.0 as i32, at.0, value)).collect();
         let key = |row: &(i32, i64, f64)| (row.0, row.1);
         if !rows.is_sorted_by(|left, right| key(left) < key(right)) {
             // The sort is stable, so the last of equal keys is the one written last.
@@ -58,5 +67,7 @@ mod tests {
         assert_eq!(rows.series, [1, 1, 2]);
         assert_eq!(rows.times, [6, 7, 5]);
         assert_eq!(rows.values, [4.0, 2.0, 3.0]);
+        let rows = SortedRows::without(&batch, &[(1, Reason::Unrepresentable), (2, Reason::Unrepresentable)]);
+        assert_eq!(rows.values, [4.0, 1.0]);
     }
 }

@@ -122,13 +122,13 @@ const PACKAGES: &[Package] = &[
         name: "default-jre-headless",
         probe: &["java", "-version"],
         steps: &["slow-servers"],
-        needed_by: "slow-servers, which starts QuestDB and Cassandra",
+        needed_by: "slow-servers, which starts QuestDB, Cassandra and KairosDB",
     },
     Package {
         name: "maven",
         probe: &["mvn", "--version"],
         steps: &["slow-servers"],
-        needed_by: "slow-servers, which fetches QuestDB and Cassandra",
+        needed_by: "slow-servers, which fetches QuestDB, Cassandra and KairosDB",
     },
     Package {
         name: "influxdb",

@@ -43,6 +43,12 @@ const PROGRAMS: &[(&str, &str)] = &[
 const SLOW_SERVERS: &[(&str, &str, &str)] = &[
     ("questdb", "TSB_TEST_QUESTDB", "TSB_TEST_QUESTDB_PROGRAM"),
     ("cassandra", "TSB_TEST_CASSANDRA", "TSB_TEST_CASSANDRA_PROGRAM"),
+    ("kairosdb", "TSB_TEST_KAIROSDB", "TSB_TEST_KAIROSDB_PROGRAM"),
+    (
+        "kairosdb-on-cassandra",
+        "TSB_TEST_KAIROSDB_ON_CASSANDRA",
+        "TSB_TEST_KAIROSDB_PROGRAM",
+    ),
 ];
 
 /// A run: the server that it aims at, what is added to its spec, how many series there are, and how
@@ -81,6 +87,8 @@ const RUNS: &[AuditedRun] = &[
 const SLOW_RUNS: &[AuditedRun] = &[
     ("questdb", "drop=1", "1000", "54000"),
     ("cassandra", "drop=1", "1000", "10000"),
+    ("kairosdb", "drop=1", "1000", "5000"),
+    ("kairosdb-on-cassandra", "drop=1", "1000", "5000"),
 ];
 
 /// Why checks take minutes, and which ones; a lone server or another layout runs the same checks in
@@ -97,12 +105,11 @@ const SLOW: &[(&str, &[&str])] = &[
     ("a write waits for a majority", &["mongo-set::c7"]),
     (
         "a write waits for the disk, of each of three nodes or in many transactions",
-        &[
-            "etcd-cut::c7_long",
-            "etcd-cut::c7_rows",
-            "etcd-three::c7_long",
-            "etcd-three::c7_rows",
-        ],
+        &["etcd-cut::c7_long", "etcd-cut::c7_rows"],
+    ),
+    (
+        "`etcd` has the same checks; three nodes are killed, listed and audited beside it",
+        &["etcd-of-three::c"],
     ),
     (
         "a write is a commit, which waits for the disk",

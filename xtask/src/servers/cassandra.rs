@@ -106,34 +106,45 @@ impl Server for Cassandra {
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
-        let [port, storage_port] = ports::free()?;
-        let mut command = Command::new("java");
-        command.arg(format!("@{}", arguments()?.display())).arg(HEAP);
-        command.arg(format!("-Dcassandra.storagedir={}", site.subfolder("data")?.display()));
-        command.arg(format!("-Dcassandra.native_transport_port={port}"));
-        command.arg(format!("-Dcassandra.storage_port={storage_port}"));
-        // What Cassandra's own configuration has.
-        command.arg("-Dcassandra.settings.commitlog_sync=periodic");
-        command.arg("-Dcassandra.settings.commitlog_sync_period=10000ms");
-        site.spawn("cassandra", command.arg(MAIN), &[port, storage_port])?;
+        let port = spawn(site)?;
         Ok(format!("cassandra://127.0.0.1:{port}/tsb"))
     }
 
     fn answers(&self, site: &Site) -> Result<()> {
         let port = *site.ports().first().context("it has no port")?;
-        let mut shell = Command::new(folder()?.join("shell/bin/cqlsh"));
-        let output = shell.args(["127.0.0.1", &port.to_string(), "-e", PROBE]).output()?;
-        let answer = String::from_utf8_lossy(&output.stdout);
-        if !answer.contains("forty-two") {
-            bail!("it answers {answer:?} {:?}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(())
+        answers_at(port)
     }
 
     fn program(&self) -> Option<String> {
         let arguments = arguments().ok()?;
         arguments.is_file().then(|| arguments.display().to_string())
     }
+}
+
+/// Starts a node; its port.
+pub(super) fn spawn(site: &mut Site) -> Result<u16> {
+    let [port, storage_port] = ports::free()?;
+    let mut command = Command::new("java");
+    command.arg(format!("@{}", arguments()?.display())).arg(HEAP);
+    command.arg(format!("-Dcassandra.storagedir={}", site.subfolder("data")?.display()));
+    command.arg(format!("-Dcassandra.native_transport_port={port}"));
+    command.arg(format!("-Dcassandra.storage_port={storage_port}"));
+    // What Cassandra's own configuration has.
+    command.arg("-Dcassandra.settings.commitlog_sync=periodic");
+    command.arg("-Dcassandra.settings.commitlog_sync_period=10000ms");
+    site.spawn("cassandra", command.arg(MAIN), &[port, storage_port])?;
+    Ok(port)
+}
+
+/// Writes to a node and reads back; an error while that does not work.
+pub(super) fn answers_at(port: u16) -> Result<()> {
+    let mut shell = Command::new(folder()?.join("shell/bin/cqlsh"));
+    let output = shell.args(["127.0.0.1", &port.to_string(), "-e", PROBE]).output()?;
+    let answer = String::from_utf8_lossy(&output.stdout);
+    if !answer.contains("forty-two") {
+        bail!("it answers {answer:?} {:?}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
 }
 
 /// The file with the arguments of Java that are the same for every node.

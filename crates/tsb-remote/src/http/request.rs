@@ -39,6 +39,15 @@ impl Request {
         }
     }
 
+    /// A `DELETE` of a path, with its query.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::DELETE,
+            changes: true,
+            ..Self::get(path)
+        }
+    }
+
     /// A `POST` of a form with these fields; it may change something.
     pub fn form(path: impl Into<String>, fields: &[(&str, &str)]) -> Self {
         let mut body = String::new();

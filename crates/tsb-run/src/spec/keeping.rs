@@ -67,6 +67,7 @@ impl Spec {
                 self.path = format!("{}-round-{round}", self.path.trim_end_matches('/'));
                 return;
             }
+            #[cfg(feature = "cassandra")]
             NamedBy::Word => {
                 self.path = format!("{}_round_{round}", self.path);
                 return;

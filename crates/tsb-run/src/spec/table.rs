@@ -26,6 +26,7 @@ mod etcd;
 mod exec;
 mod graphite;
 mod influx;
+mod kairosdb;
 mod keeps;
 mod mongo;
 mod mstore;
@@ -323,6 +324,7 @@ static KNOWN: &[StoreInfo] = &[
     clickhouse::INFO,
     questdb::INFO,
     cassandra::INFO,
+    kairosdb::INFO,
     dalmatiner::INFO,
     StoreInfo {
         scheme: "rrdcached",

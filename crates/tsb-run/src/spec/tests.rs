@@ -141,6 +141,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("clickhouse", cfg!(feature = "clickhouse")),
         ("questdb", cfg!(feature = "questdb")),
         ("cassandra", cfg!(feature = "cassandra")),
+        ("kairosdb", cfg!(feature = "kairosdb")),
         ("graphite", cfg!(feature = "graphite")),
         ("dalmatiner", cfg!(feature = "dalmatiner")),
     ];

@@ -38,6 +38,12 @@ const PERIODIC: &[&str] = &[
     "-Dcassandra.settings.commitlog_sync_period=10000ms",
 ];
 
+/// Each write waits for it, which may be that of several.
+const GROUP: &[&str] = &[
+    "-Dcassandra.settings.commitlog_sync=group",
+    "-Dcassandra.settings.commitlog_sync_group_window=10ms",
+];
+
 /// A node whose program is a file with arguments of Java.
 struct Node {
     daemon: Daemon,
@@ -96,15 +102,9 @@ fn killed(arguments: &str) -> Result<(), Failed> {
     survives_in_parts(&*store, Survivors::ButTheEnd, |_| node.kill_and_restart())
 }
 
-/// Each write waits until the commit log is synced, which may be that of several: a kill takes nothing.
+/// Each write waits until the commit log is synced: a kill takes nothing.
 fn killed_synced(arguments: &str) -> Result<(), Failed> {
-    let mut node = Node::start(
-        arguments,
-        &[
-            "-Dcassandra.settings.commitlog_sync=group",
-            "-Dcassandra.settings.commitlog_sync_group_window=10ms",
-        ],
-    )?;
+    let mut node = Node::start(arguments, GROUP)?;
     let store = opened(&node.spec(""))?;
     is_acknowledged(&*store, Durability::Synced)?;
     survives_in_parts(&*store, Survivors::All, |_| node.kill_and_restart())
@@ -120,7 +120,7 @@ fn is_acknowledged(store: &dyn Store, level: Durability) -> Result<(), Failed> {
 }
 
 fn killed_with_many_in_flight(arguments: &str) -> Result<(), Failed> {
-    let mut node = Node::start(arguments, PERIODIC)?;
+    let mut node = Node::start(arguments, GROUP)?;
     let spec = node.spec(&format!("timeout={PATIENCE_S}s"));
     outlives_a_kill(&spec, || node.kill_and_restart())
 }

@@ -16,6 +16,7 @@ mod etcd;
 mod graphite;
 mod in_flight;
 mod influx;
+mod kairosdb;
 #[cfg(feature = "etcd")]
 mod keyed;
 mod life;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         .chain(clickhouse::trials())
         .chain(questdb::trials())
         .chain(cassandra::trials())
+        .chain(kairosdb::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

@@ -54,6 +54,10 @@ pub(crate) const CASSANDRA: ServerKind = ServerKind {
     feature: "cassandra",
     is_built: cfg!(feature = "cassandra"),
 };
+pub(crate) const KAIROSDB: ServerKind = ServerKind {
+    feature: "kairosdb",
+    is_built: cfg!(feature = "kairosdb"),
+};
 pub(crate) const GRAPHITE: ServerKind = ServerKind {
     feature: "graphite",
     is_built: cfg!(feature = "graphite"),
@@ -203,7 +207,7 @@ pub(crate) fn servers() -> Vec<Server> {
         ("etcd", ETCD, "TSB_TEST_ETCD", ""),
         // Few operations, so that batches are cut.
         ("etcd-cut", ETCD, "TSB_TEST_ETCD", "operations=7&parallel=3"),
-        ("etcd-three", ETCD, "TSB_TEST_ETCD_THREE", ""),
+        ("etcd-of-three", ETCD, "TSB_TEST_ETCD_THREE", ""),
         ("prometheus", PROMETHEUS, "TSB_TEST_PROMETHEUS", ""),
         ("postgres-copy", POSTGRES, "TSB_TEST_POSTGRES", "write=copy"),
         // An ack that is volatile.
@@ -227,6 +231,7 @@ pub(crate) fn servers() -> Vec<Server> {
             "TSB_TEST_CASSANDRA",
             "write=row&bucket=1000d",
         ),
+        ("kairosdb", KAIROSDB, "TSB_TEST_KAIROSDB", ""),
         ("past-carbon", GRAPHITE, "TSB_TEST_CARBON", PAST),
         ("past-relay", GRAPHITE, "TSB_TEST_CARBON_RELAY", PAST),
         ("past-go-carbon", GRAPHITE, "TSB_TEST_GO_CARBON", PAST),

@@ -33,6 +33,7 @@ pub(in super::super) enum NamedBy {
     /// The end of the path: `x.db` becomes `x.db-round-3`.
     Path,
     /// The path, whose end is a name of letters, digits and `_`.
+    #[cfg(feature = "cassandra")]
     Word,
     /// The end of the value of this option, if it is given or has a default.
     Option(&'static str),

@@ -1,0 +1,88 @@
+//! The JSON of a batch, and which samples it cannot carry.
+//!
+//! <https://kairosdb.github.io/docs/restapi/AddDataPoints.html>
+
+use tsb_core::wire::number::{push_f64, push_i64};
+use tsb_core::{Batch, Timestamp};
+use tsb_stores::store::Reason;
+
+use crate::sorted_rows::SortedRows;
+
+/// Nanoseconds of the server's unit of time.
+pub(super) const MS_NS: i64 = 1_000_000;
+
+const NEGATIVE_ZERO: u64 = (-0.0_f64).to_bits();
+
+/// The samples of a batch by their indices that are refused: NaN and infinities, which JSON does not
+/// have, and times that are no whole milliseconds from 1970 on.
+pub(super) fn unwritable(batch: &Batch<'_>) -> Vec<(u32, Reason)> {
+    let is_carried = |index: usize| {
+        let at = batch.time(index);
+        batch.values()[index].is_finite() && at >= Timestamp(0) && at.0 % MS_NS == 0
+    };
+    let refused = (0..batch.len()).filter(|index| !is_carried(*index));
+    refused.map(|index| (index as u32, Reason::Unrepresentable)).collect()
+}
+
+/// The body of a request with all rows, one part for each series; `beginnings` are those of the series
+/// by number.
+pub(super) fn body(rows: &SortedRows, beginnings: &[Box<str>]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(rows.len() * 96);
+    let mut current = None;
+    for ((number, at), value) in rows.series.iter().zip(&rows.times).zip(&rows.values) {
+        if current == Some(*number) {
+            out.push(b',');
+        } else {
+            out.extend_from_slice(if current.is_some() { b"]}," } else { b"[" });
+            out.extend_from_slice(beginnings[*number as usize].as_bytes());
+            current = Some(*number);
+        }
+        out.push(b'[');
+        push_i64(at / MS_NS, &mut out);
+        out.push(b',');
+        // KairosDB reads -0 as a whole number, which has no sign.
+        if value.to_bits() == NEGATIVE_ZERO {
+            out.extend_from_slice(b"-0.0");
+        } else {
+            push_f64(*value, &mut out);
+        }
+        out.push(b']');
+    }
+    out.extend_from_slice(if current.is_some() { b"]}]" } else { b"[]" });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use tsb_core::{SeriesId, SeriesKey};
+
+    use super::super::names::beginning;
+    use super::*;
+
+    #[test]
+    fn samples_of_one_series_stand_together() {
+        let rows = SortedRows {
+            series: vec![0, 0, 1],
+            times: vec![1_000_000, 2_000_000, 1_000_000],
+            values: vec![1.0, -0.0, 1e300],
+        };
+        let beginnings = ["a", "b"].map(|name| Box::from(beginning("p", 0, &SeriesKey::new(name))));
+        let body_of_all = body(&rows, &beginnings);
+        let text = String::from_utf8(body_of_all.clone()).unwrap();
+        assert!(text.contains("[1,1],[2,-0.0]]},{"), "{text}");
+        let parsed: serde_json::Value = serde_json::from_slice(&body_of_all).unwrap();
+        assert_eq!(parsed[0]["datapoints"], serde_json::json!([[1, 1], [2, -0.0]]));
+        assert_eq!(parsed[1]["name"], "p.b");
+        assert_eq!(parsed[1]["datapoints"][0][1], 1e300);
+        assert_eq!(body(&SortedRows::default(), &[]), b"[]");
+    }
+
+    #[test]
+    fn what_json_or_milliseconds_cannot_hold_is_refused() {
+        let refused = |at, value| !unwritable(&Batch::tick(SeriesId(0), Timestamp(at), &[value])).is_empty();
+        assert!(!refused(0, 5e-324));
+        for (at, value) in [(1, 1.0), (-1_000_000, 1.0), (0, f64::NAN), (0, f64::INFINITY)] {
+            assert!(refused(at, value), "{at} {value}");
+        }
+    }
+}
