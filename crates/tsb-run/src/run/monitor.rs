@@ -261,7 +261,15 @@ impl Monitor {
         if !is_wanted || poll.ask(inputs).is_none() {
             return Ok(None);
         }
-        self.with(|notes| notes.polls.look(inputs, poll, notes.asked.as_ref(), elapsed_ns))
+        // The moment of the answer: a slow one has samples that came after the question.
+        let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
+        self.with(|notes| {
+            if let Some(asked) = &mut notes.asked {
+                asked.advance(&inputs.context, elapsed_ns);
+            }
+            notes.polls.follow(inputs, elapsed_ns);
+            notes.polls.look(inputs, poll, notes.asked.as_ref(), elapsed_ns)
+        })
     }
 
     /// The last poll: counts the series that never became visible.

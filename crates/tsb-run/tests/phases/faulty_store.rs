@@ -5,9 +5,13 @@ use std::ops::Range;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tsb_core::time::{Clock, MonotonicClock};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Scope, Stats, Store, Visitor};
+
+/// How long a slow call takes.
+const SLOW_NS: u64 = 60_000_000;
 
 /// What every failure says.
 pub(crate) const MESSAGE: &str = "boom";
@@ -33,6 +37,8 @@ pub(crate) enum FailureKind {
     Errs,
     /// It returns the error of a server that does not answer.
     IsSilent,
+    /// It takes longer than the interval of a series, and does not fail.
+    IsSlow,
     Panics,
     /// It panics with a value that panics once more when it is dropped: this gets past the guard
     /// of a single call.
@@ -68,6 +74,10 @@ impl Fault {
                 action: "do it".to_owned(),
                 source: MESSAGE.into(),
             }),
+            FailureKind::IsSlow => {
+                MonotonicClock::new().wait_until(SLOW_NS);
+                Ok(())
+            }
             FailureKind::Panics => panic!("{MESSAGE}"),
             FailureKind::PanicsTwice => std::panic::panic_any(Bomb),
         }

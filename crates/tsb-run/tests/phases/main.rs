@@ -17,7 +17,7 @@ use tsb_core::verdict::Status;
 use tsb_run::{AskedRate, Controls, Error, FinishedRuns, Plan, Transport, run_each, run_plan};
 use tsb_stores::Store;
 
-use FailureKind::{Errs, IsSilent, Panics, PanicsTwice};
+use FailureKind::{Errs, IsSilent, IsSlow, Panics, PanicsTwice};
 use Transport::{Inproc, Tcp};
 use faulty_store::{FailureKind, Fault, FaultyStore, MESSAGE, Method};
 
@@ -251,6 +251,16 @@ fn a_newest_that_fails_only_while_samples_are_written_is_said() {
             both_are_there(outcome, index, "cannot say its newest samples", &name);
         }
     }
+}
+
+/// An answer that takes longer than the interval of a series has samples that came after the question;
+/// they are as old as they are when it is there.
+#[test]
+fn a_store_that_answers_slowly_is_stale() {
+    let fault = Fault::new(Method::Newest, IsSlow, 0);
+    let [(report, _), _] = in_each(&[fault], Inproc);
+    let staleness = report.runs[0].staleness.unwrap();
+    assert!(staleness.p50_ms > 0.0, "{staleness:?}");
 }
 
 /// The store is silent in the first calls of its read-back.

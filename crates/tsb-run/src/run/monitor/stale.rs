@@ -133,8 +133,9 @@ impl StalenessPolls {
         !asked.is_some_and(Asked::has_ended) && planned_ns.is_none_or(|end| elapsed_ns <= end)
     }
 
-    /// Measures every series that is alive at `elapsed_ns` since the start. Returns the largest
-    /// age, in nanoseconds of real time; `None` if no sample is due any more.
+    /// Measures every series that is alive at `elapsed_ns` since the start, which is when the store's
+    /// answer was there. Returns the largest age, in nanoseconds of real time; `None` if no sample is due
+    /// any more.
     pub(super) fn look(
         &mut self,
         inputs: &MonitorInputs,
@@ -142,6 +143,7 @@ impl StalenessPolls {
         asked: Option<&Asked>,
         elapsed_ns: u64,
     ) -> Option<u64> {
+        let elapsed_ns = until_planned(inputs, elapsed_ns);
         self.observe_all(inputs, poll, asked, elapsed_ns, |worker| {
             !inputs.live.workers()[worker].has_ended()
         })
