@@ -33,7 +33,7 @@ const STORES: [&str; 9] = [
     "etcd://me:hunter/second@h",
     "etcd://h/p?pwd=hunter",
     "etcd://h/p?user=me&pass=hunter",
-    "cassandra://me:hunter?second@h/k",
+    "unheard://me:hunter?second@h/k",
     "monog://me:hunter?second@h/db",
 ];
 

@@ -13,14 +13,9 @@ pub(crate) struct SortedRows {
 }
 
 impl SortedRows {
-    /// From a batch whose ids are numbers. Of samples with one series and timestamp, the last is
-    /// taken.
-    pub(crate) fn of(batch: &Batch<'_>) -> Self {
-        Self::without(batch, &[])
-    }
-
-    /// The same without the samples of `refused`, which is in order.
-    pub(crate) fn without(batch: &Batch<'_>, refused: &[(u32, Reason)]) -> Self {
+    /// From a batch whose ids are numbers, without the samples of `refused`, which is in order. Of samples
+    /// with one series and timestamp, the last is taken.
+    pub(crate) fn of(batch: &Batch<'_>, refused: &[(u32, Reason)]) -> Self {
         let mut refused = refused.iter().map(|(index, _)| *index as usize).peekable();
         let samples = batch.iter().enumerate();
         let written = samples.filter(|(index, _)| refused.next_if_eq(index).is_none());
@@ -63,11 +58,11 @@ mod tests {
         let times: Vec<Timestamp> = [5, 7, 5, 6].map(Timestamp).into();
         let values = [1.0, 2.0, 3.0, 4.0];
         let batch = Batch::new(Ids::Each(&ids), Times::Each(&times), &values);
-        let rows = SortedRows::of(&batch);
+        let rows = SortedRows::of(&batch, &[]);
         assert_eq!(rows.series, [1, 1, 2]);
         assert_eq!(rows.times, [6, 7, 5]);
         assert_eq!(rows.values, [4.0, 2.0, 3.0]);
-        let rows = SortedRows::without(&batch, &[(1, Reason::Unrepresentable), (2, Reason::Unrepresentable)]);
+        let rows = SortedRows::of(&batch, &[(1, Reason::Unrepresentable), (2, Reason::Unrepresentable)]);
         assert_eq!(rows.values, [4.0, 1.0]);
     }
 }

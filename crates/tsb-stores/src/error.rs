@@ -189,7 +189,7 @@ mod tests {
     }
 
     /// Verbs that stand behind "cannot" in this crate.
-    const VERBS: [&str; 37] = [
+    const VERBS: [&str; 38] = [
         "ask",
         "begin",
         "check",
@@ -212,6 +212,7 @@ mod tests {
         "mark",
         "name",
         "open",
+        "prepare",
         "read",
         "remove",
         "rename",

@@ -199,7 +199,7 @@ impl Client for CassandraClient {
         self.acks.check_open()?;
         let rows = {
             let mut numbers = Vec::new();
-            SortedRows::of(&self.registry.keys().numbered(batch, &mut numbers)?)
+            SortedRows::of(&self.registry.keys().numbered(batch, &mut numbers)?, &[])
         };
         self.save_series().await?;
         self.save_buckets(&rows).await?;

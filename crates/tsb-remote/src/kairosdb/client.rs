@@ -182,7 +182,7 @@ impl Client for KairosDbClient {
         let body = {
             let mut numbers = Vec::new();
             let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
-            let rows = SortedRows::without(&numbered, &rejected);
+            let rows = SortedRows::of(&numbered, &rejected);
             (rows.len() > 0).then(|| body(&rows, &read(&self.known).beginnings))
         };
         self.save_series().await?;

@@ -254,7 +254,7 @@ impl Client for PostgresClient {
         self.acks.check_open()?;
         let rows = {
             let mut numbers = Vec::new();
-            SortedRows::of(&self.registry.keys().numbered(batch, &mut numbers)?)
+            SortedRows::of(&self.registry.keys().numbered(batch, &mut numbers)?, &[])
         };
         self.save_series().await?;
         let level = self.settings.acknowledges();

@@ -41,6 +41,6 @@ mod tests {
         expected.extend([0, 3, 0, 0, 0, 4, 0, 0, 1, 2, 0, 0, 0, 8]);
         expected.extend([0xff; 7]);
         expected.extend([0xfe, 0, 0, 0, 8, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
-        assert_eq!(binary_copy(&SortedRows::of(&batch)), expected);
+        assert_eq!(binary_copy(&SortedRows::of(&batch, &[])), expected);
     }
 }
