@@ -17,6 +17,7 @@ mod dist;
 mod faults;
 mod floods;
 mod golang;
+mod maven;
 mod measure;
 mod mutate;
 mod peers;

@@ -32,6 +32,16 @@ impl Acks {
         self.accepted.load(Ordering::Acquire)
     }
 
+    /// The position up to which samples have a level: all that were acknowledged, if every ack has it;
+    /// otherwise `flushed`, which is 0 where no flush makes more of an ack.
+    pub(crate) fn durable(&self, level: Durability, acknowledged: Durability, flushed: u64) -> Position {
+        Position(if level <= acknowledged {
+            self.accepted()
+        } else {
+            flushed
+        })
+    }
+
     /// The ack for a batch of `samples` samples, of which those in `rejected` were refused.
     pub(crate) fn ack(
         &self,

@@ -374,6 +374,15 @@ impl TimeRange {
     pub fn contains(&self, at: Timestamp) -> bool {
         self.start <= at && at < self.end
     }
+
+    /// The first and the last number of whole units of `unit_ns` nanoseconds (at least 1) whose timestamp
+    /// belongs to the range; `None` if there is none.
+    pub fn whole_units(&self, unit_ns: i64) -> Option<(i64, i64)> {
+        let start = self.start.0;
+        let first = start.div_euclid(unit_ns) + i64::from(start.rem_euclid(unit_ns) > 0);
+        let last = self.end.0.saturating_sub(1).div_euclid(unit_ns);
+        (self.start < self.end && first <= last).then_some((first, last))
+    }
 }
 
 /// A query: some series, a range, raw or resampled.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::{Server, Site, ports};
 use crate::ci;
 use crate::golang;
+use crate::maven;
 use crate::shell::{empty_folder, run};
 
 const VERSION: &str = "5.0.9";
@@ -86,16 +87,8 @@ impl Server for Cassandra {
             return Ok(());
         }
         let folder = empty_folder(folder()?)?;
-        fs::write(folder.join("pom.xml"), pom())?;
-        run(Command::new("mvn")
-            .args([
-                "--quiet",
-                "--batch-mode",
-                "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies",
-                "-DincludeScope=runtime",
-                "-DoutputDirectory=jars",
-            ])
-            .current_dir(&folder))?;
+        let server = maven::dependency("org.apache.cassandra", "cassandra-all", VERSION);
+        maven::copy_with_dependencies(&server, &folder)?;
         run(Command::new("python3")
             .args(["-m", "venv", "shell"])
             .current_dir(&folder))?;
@@ -154,14 +147,6 @@ fn arguments() -> Result<PathBuf> {
 
 fn folder() -> Result<PathBuf> {
     Ok(golang::folder()?.join(format!("cassandra-{VERSION}")))
-}
-
-fn pom() -> String {
-    format!(
-        "<project><modelVersion>4.0.0</modelVersion><groupId>tsb</groupId><artifactId>cassandra</artifactId>\
-         <version>1</version><dependencies><dependency><groupId>org.apache.cassandra</groupId>\
-         <artifactId>cassandra-all</artifactId><version>{VERSION}</version></dependency></dependencies></project>\n"
-    )
 }
 
 fn java_arguments() -> Result<String> {

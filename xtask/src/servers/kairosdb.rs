@@ -10,7 +10,8 @@ use super::cassandra::{self, Cassandra};
 use super::{PAUSE_S, Server, Site, curl, ports};
 use crate::ci;
 use crate::golang;
-use crate::shell::{empty_folder, run};
+use crate::maven;
+use crate::shell::empty_folder;
 use crate::terminal::pause;
 
 const VERSION: &str = "1.3.0-1";
@@ -18,20 +19,6 @@ const HEAP: &str = "-Xmx512m";
 const MAIN: &str = "org.kairosdb.core.Main";
 /// Looks at Cassandra before KairosDB is started, which ends without one.
 const LOOKS: usize = 300;
-
-/// KairosDB, and what it needs and its own description does not name: the last two went from Java with
-/// version 11.
-const POM: &str = "\
-<project><modelVersion>4.0.0</modelVersion><groupId>tsb</groupId><artifactId>kairosdb</artifactId>\
-<version>1</version><dependencies>\
-<dependency><groupId>org.kairosdb</groupId><artifactId>kairosdb</artifactId><version>VERSION</version></dependency>\
-<dependency><groupId>com.sun.jersey.contribs</groupId><artifactId>jersey-guice</artifactId><version>1.19.4</version>\
-<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>\
-<dependency><groupId>com.sun.xml.bind</groupId><artifactId>jaxb-impl</artifactId><version>2.3.0.1</version></dependency>\
-<dependency><groupId>com.sun.xml.bind</groupId><artifactId>jaxb-core</artifactId><version>2.3.0.1</version></dependency>\
-<dependency><groupId>javax.xml.bind</groupId><artifactId>jaxb-api</artifactId><version>2.3.1</version></dependency>\
-</dependencies></project>
-";
 
 /// One process, or two.
 #[derive(Debug)]
@@ -65,16 +52,7 @@ impl Server for KairosDb {
             return Ok(());
         }
         let folder = empty_folder(folder()?)?;
-        fs::write(folder.join("pom.xml"), POM.replace("VERSION", VERSION))?;
-        run(Command::new("mvn")
-            .args([
-                "--quiet",
-                "--batch-mode",
-                "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies",
-                "-DincludeScope=runtime",
-                "-DoutputDirectory=jars",
-            ])
-            .current_dir(&folder))?;
+        maven::copy_with_dependencies(&dependencies(), &folder)?;
         let opened = ["java.lang", "java.util", "sun.nio.ch"];
         let opened = opened.map(|package| format!("--add-opens=java.base/{package}=ALL-UNNAMED\n"));
         let text = format!("-cp \"{}/jars/*\"\n{}", folder.display(), opened.concat());
@@ -143,6 +121,22 @@ fn await_cassandra(site: &Site, port: u16) -> Result<()> {
         pause(PAUSE_S)?;
     }
     cassandra::answers_at(port)
+}
+
+/// KairosDB, and what it needs and its own description does not name: the last three went from Java with
+/// version 11.
+fn dependencies() -> String {
+    let guice = "<dependency><groupId>com.sun.jersey.contribs</groupId><artifactId>jersey-guice</artifactId>\
+                 <version>1.19.4</version><exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId>\
+                 </exclusion></exclusions></dependency>";
+    [
+        maven::dependency("org.kairosdb", "kairosdb", VERSION),
+        guice.to_owned(),
+        maven::dependency("com.sun.xml.bind", "jaxb-impl", "2.3.0.1"),
+        maven::dependency("com.sun.xml.bind", "jaxb-core", "2.3.0.1"),
+        maven::dependency("javax.xml.bind", "jaxb-api", "2.3.1"),
+    ]
+    .concat()
 }
 
 /// The file with the arguments of Java that are the same for every server.

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use super::{Server, Site, curl, ports};
 use crate::ci;
 use crate::golang;
-use crate::shell::{empty_folder, run};
+use crate::maven;
+use crate::shell::empty_folder;
 
 const VERSION: &str = "9.3.4";
 /// What the server may use of memory for its own objects; samples are in files, which it maps.
@@ -29,15 +30,7 @@ impl Server for QuestDb {
             return Ok(());
         }
         let folder = empty_folder(folder()?)?;
-        run(Command::new("mvn")
-            .args([
-                "--quiet",
-                "--batch-mode",
-                "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
-            ])
-            .arg(format!("-Dartifact=org.questdb:questdb:{VERSION}"))
-            .arg(format!("-DoutputDirectory={}", folder.display()))
-            .current_dir(&folder))
+        maven::copy(&format!("org.questdb:questdb:{VERSION}"), &folder)
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {

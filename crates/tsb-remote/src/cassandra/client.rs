@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use foldhash::HashSet;
 use futures_util::{StreamExt, TryStreamExt};
+use scylla::serialize::row::SerializeRow;
 use scylla::statement::prepared::PreparedStatement;
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
 use super::connection::{CassandraConnection, Effect};
 use super::cursor::CassandraCursor;
-use super::options::RequestShape;
 use super::requests::{RowWriter, bucket};
 use crate::Client;
 use crate::acks::Acks;
@@ -38,7 +38,6 @@ pub struct CassandraClient {
     shared: Arc<Shared>,
     statements: Statements,
     writer: RowWriter,
-    method: RequestShape,
     registry: SeriesRegistry,
     /// Buckets that the server knows, by the number of their series.
     buckets: Mutex<HashSet<(i32, i64)>>,
@@ -74,15 +73,10 @@ impl CassandraClient {
         let Some(unsaved) = self.registry.unsaved().await else {
             return Ok(());
         };
-        let connection = &self.shared.connection;
-        let stored = futures_util::stream::iter(unsaved.series())
-            .map(Ok)
-            .try_for_each_concurrent(IN_FLIGHT, async |(number, key)| {
-                let values = (*number as i32, key.name(), labels_to_json(key));
-                let stored = connection.execute(&self.statements.add_series, values);
-                connection.answer(ACTION, Effect::Writes, stored).await
-            });
-        stored.await?;
+        let series = unsaved.series().iter();
+        let values = series.map(|(number, key)| (*number as i32, key.name(), labels_to_json(key)));
+        self.store_all(ACTION, &self.statements.add_series, values.collect())
+            .await?;
         unsaved.saved();
         Ok(())
     }
@@ -103,20 +97,30 @@ impl CassandraClient {
         if new.is_empty() {
             return Ok(());
         }
-        let connection = &self.shared.connection;
-        let stored = futures_util::stream::iter(&new)
-            .map(Ok)
-            .try_for_each_concurrent(IN_FLIGHT, async |partition| {
-                let stored = connection.execute(&self.statements.add_bucket, partition);
-                connection.answer(ACTION, Effect::Writes, stored).await
-            });
-        stored.await?;
+        self.store_all(ACTION, &self.statements.add_bucket, new.clone()).await?;
         let mut known = lock(&self.buckets);
         if known.len() + new.len() > BUCKETS_MAX {
             known.clear();
         }
         known.extend(new);
         Ok(())
+    }
+
+    /// Executes a statement with each of these values, many at a time.
+    async fn store_all(
+        &self,
+        action: &str,
+        statement: &PreparedStatement,
+        values: Vec<impl SerializeRow>,
+    ) -> Result<()> {
+        let connection = &self.shared.connection;
+        let stored = futures_util::stream::iter(values)
+            .map(Ok)
+            .try_for_each_concurrent(IN_FLIGHT, async |values| {
+                let stored = connection.execute(statement, values);
+                connection.answer(action, Effect::Writes, stored).await
+            });
+        stored.await
     }
 
     /// The newest timestamp of each of these series that has one.
@@ -167,12 +171,7 @@ impl fmt::Debug for CassandraClient {
 
 impl fmt::Display for CassandraClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let write = match self.method {
-            RequestShape::Row => "row",
-            RequestShape::Partition => "partition",
-            RequestShape::Batch => "batch",
-        };
-        write!(f, "cassandra({write})")
+        write!(f, "cassandra({})", self.writer.shape().name())
     }
 }
 
@@ -208,11 +207,7 @@ impl Client for CassandraClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= self.acknowledges {
-            self.acks.accepted()
-        } else {
-            0
-        })
+        self.acks.durable(level, self.acknowledges, 0)
     }
 
     /// Does nothing: every ack has the highest level already, and what it is for is visible.

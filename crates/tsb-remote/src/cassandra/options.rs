@@ -78,6 +78,25 @@ pub enum RequestShape {
     Batch,
 }
 
+impl RequestShape {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Row, Self::Partition, Self::Batch];
+
+    /// The word for it in a spec.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::Partition => "partition",
+            Self::Batch => "batch",
+        }
+    }
+
+    /// From that word.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|shape| shape.name() == name)
+    }
+}
+
 /// All options except the address, whose place is a keyspace.
 #[derive(Clone, Debug)]
 pub struct CassandraOptions {
@@ -92,7 +111,7 @@ pub struct CassandraOptions {
     /// How many replicas answer a query.
     pub read_consistency: Consistency,
     /// Number of replicas of each row, if the client makes the keyspace.
-    pub replicas: u32,
+    pub replicas: usize,
     /// Deadline of a write or of a page of a query, and of connecting.
     pub timeout: Duration,
     /// Maximum number of requests that one write has in flight; at least 1.

@@ -24,7 +24,7 @@ pub(super) struct RowWriter {
     insert: PreparedStatement,
     /// As many inserts as a request may have.
     batch: Batch,
-    method: RequestShape,
+    shape: RequestShape,
     bucket_ns: i64,
     rows_max: usize,
     in_flight: usize,
@@ -44,11 +44,15 @@ impl RowWriter {
         Self {
             insert,
             batch,
-            method: options.write,
+            shape: options.write,
             bucket_ns: options.bucket_ns,
             rows_max,
             in_flight: options.requests.max(1),
         }
+    }
+
+    pub(super) const fn shape(&self) -> RequestShape {
+        self.shape
     }
 
     /// Writes all rows.
@@ -56,7 +60,7 @@ impl RowWriter {
     /// # Errors
     /// [`Unknown`](tsb_stores::Error::Unknown) unless it is certain that no row was written.
     pub(super) async fn write(&self, connection: &CassandraConnection, rows: &SortedRows) -> Result<()> {
-        let requests = requests(rows, self.method, self.rows_max, self.bucket_ns);
+        let requests = requests(rows, self.shape, self.rows_max, self.bucket_ns);
         let sent = futures_util::stream::iter(requests)
             .map(|range| self.send(connection, rows, range))
             .buffer_unordered(self.in_flight)
@@ -120,13 +124,13 @@ impl Sent {
 }
 
 /// The rows of each request.
-fn requests(rows: &SortedRows, method: RequestShape, rows_max: usize, bucket_ns: i64) -> Vec<Range<usize>> {
+fn requests(rows: &SortedRows, shape: RequestShape, rows_max: usize, bucket_ns: i64) -> Vec<Range<usize>> {
     let partition = |index: usize| (rows.series[index], bucket(rows.times[index], bucket_ns));
     let mut requests = Vec::new();
     let mut start = 0;
     while start < rows.len() {
         let most = rows.len().min(start + rows_max);
-        let end = match method {
+        let end = match shape {
             RequestShape::Partition => (start + 1..most)
                 .find(|index| partition(*index) != partition(start))
                 .unwrap_or(most),
@@ -151,8 +155,8 @@ mod tests {
         }
     }
 
-    fn lengths(method: RequestShape, rows_max: usize) -> Vec<usize> {
-        let requests = requests(&rows(), method, rows_max, 10);
+    fn lengths(shape: RequestShape, rows_max: usize) -> Vec<usize> {
+        let requests = requests(&rows(), shape, rows_max, 10);
         assert!(requests.windows(2).all(|pair| pair[0].end == pair[1].start));
         requests.into_iter().map(|range| range.len()).collect()
     }

@@ -21,7 +21,7 @@ impl Tables {
         &self.keyspace
     }
 
-    pub(super) fn make_keyspace(&self, replicas: u32) -> String {
+    pub(super) fn make_keyspace(&self, replicas: usize) -> String {
         format!(
             "CREATE KEYSPACE IF NOT EXISTS \"{}\" WITH replication = {{'class': 'SimpleStrategy', \
              'replication_factor': {replicas}}}",

@@ -134,11 +134,7 @@ impl Client for ClickHouseClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= Durability::Buffered {
-            self.acks.accepted()
-        } else {
-            0
-        })
+        self.acks.durable(level, Durability::Buffered, 0)
     }
 
     /// Nothing to do for the level that every ack has.

@@ -193,11 +193,7 @@ impl Client for KairosDbClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= Durability::Volatile {
-            self.acks.accepted()
-        } else {
-            0
-        })
+        self.acks.durable(level, Durability::Volatile, 0)
     }
 
     /// Does nothing: the server has no request that waits for its queue.

@@ -244,9 +244,8 @@ impl KairosDbConnection {
 
 /// A range in milliseconds, both included; `None` if it is empty. Nothing is before 1970.
 fn bounds(range: TimeRange) -> Option<(i64, i64)> {
-    let up = |ns: i64| ns.div_euclid(MS_NS) + i64::from(ns.rem_euclid(MS_NS) != 0);
-    let (start, end) = (up(range.start.0).max(0), (up(range.end.0) - 1).min(LAST_MS));
-    (start <= end).then_some((start, end))
+    let (start, end) = range.whole_units(MS_NS)?;
+    (end >= 0).then_some((start.max(0), end))
 }
 
 /// An error about the options, or what they name.

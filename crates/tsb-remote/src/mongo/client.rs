@@ -303,11 +303,11 @@ impl Client for MongoClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= self.options.write_concern.durability() {
-            self.acks.accepted()
-        } else {
-            self.synced.load(Ordering::Acquire)
-        })
+        self.acks.durable(
+            level,
+            self.options.write_concern.durability(),
+            self.synced.load(Ordering::Acquire),
+        )
     }
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {

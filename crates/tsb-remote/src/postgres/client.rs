@@ -273,11 +273,8 @@ impl Client for PostgresClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= self.settings.acknowledges() {
-            self.acks.accepted()
-        } else {
-            self.synced.load(Ordering::Acquire)
-        })
+        self.acks
+            .durable(level, self.settings.acknowledges(), self.synced.load(Ordering::Acquire))
     }
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {

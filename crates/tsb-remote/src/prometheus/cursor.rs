@@ -35,14 +35,13 @@ pub struct PrometheusCursor {
 impl PrometheusCursor {
     pub(super) fn new(server: &Arc<PrometheusServer>, query: &Query<'_>, matchers: Vec<Vec<Matcher>>) -> Self {
         // Samples were cut to milliseconds, so the first that belongs is the next whole one.
-        let start_ms =
-            query.range.start.0.div_euclid(MILLI_NS) + i64::from(query.range.start.0.rem_euclid(MILLI_NS) > 0);
-        let end_ms = query.range.end.0.saturating_sub(1).div_euclid(MILLI_NS);
+        let bounds_ms = query.range.whole_units(MILLI_NS);
         let mut remaining: Vec<_> = query.series.iter().copied().zip(matchers).collect();
         remaining.reverse();
-        if query.range.start >= query.range.end || start_ms > end_ms {
+        if bounds_ms.is_none() {
             remaining.clear();
         }
+        let (start_ms, end_ms) = bounds_ms.unwrap_or_default();
         Self {
             server: Arc::clone(server),
             resample: query.resample,

@@ -148,11 +148,7 @@ impl Client for QuestDbClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= Durability::Buffered {
-            self.acks.accepted()
-        } else {
-            0
-        })
+        self.acks.durable(level, Durability::Buffered, 0)
     }
 
     /// Waits until what was acknowledged is visible: every ack has the highest level already.

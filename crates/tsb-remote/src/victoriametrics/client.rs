@@ -130,11 +130,8 @@ impl Client for VictoriaClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        Position(if level <= Durability::Volatile {
-            self.acks.accepted()
-        } else {
-            self.synced.load(Ordering::Acquire)
-        })
+        self.acks
+            .durable(level, Durability::Volatile, self.synced.load(Ordering::Acquire))
     }
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {

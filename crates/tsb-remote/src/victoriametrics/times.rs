@@ -42,10 +42,9 @@ impl KeptTimes {
     /// The part of a range that can hold samples, as parameters of a request; `None` if none can
     /// be there.
     pub(super) fn parameters(self, range: TimeRange) -> Option<(String, String)> {
-        let first = range.start.0.div_euclid(MS_NS) + i64::from(range.start.0.rem_euclid(MS_NS) > 0);
-        let last = range.end.0.saturating_sub(1).div_euclid(MS_NS);
+        let (first, last) = range.whole_units(MS_NS)?;
         let (first, last) = (first.max(1), last.min(self.last_ms + MARGIN_MS));
-        (range.start < range.end && first <= last).then(|| (seconds(first), seconds(last)))
+        (first <= last).then(|| (seconds(first), seconds(last)))
     }
 }
 

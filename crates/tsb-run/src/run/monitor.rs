@@ -137,6 +137,16 @@ struct MonitorState {
     stalest_ns: Option<u64>,
 }
 
+impl MonitorState {
+    /// Takes note of what was due, or reached, by `elapsed_ns` since the start.
+    fn follow(&mut self, inputs: &MonitorInputs, elapsed_ns: u64) {
+        if let Some(asked) = &mut self.asked {
+            asked.advance(&inputs.context, elapsed_ns);
+        }
+        self.polls.follow(inputs, elapsed_ns);
+    }
+}
+
 /// The state was taken, and another thread reports it.
 struct Taken;
 
@@ -252,10 +262,7 @@ impl Monitor {
         let inputs = &self.inputs;
         let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
         let is_wanted = self.with(|notes| {
-            if let Some(asked) = &mut notes.asked {
-                asked.advance(&inputs.context, elapsed_ns);
-            }
-            notes.polls.follow(inputs, elapsed_ns);
+            notes.follow(inputs, elapsed_ns);
             !notes.is_blind && StalenessPolls::is_wanted(inputs, notes.asked.as_ref(), elapsed_ns)
         })?;
         if !is_wanted || poll.ask(inputs).is_none() {
@@ -264,10 +271,7 @@ impl Monitor {
         // The moment of the answer: a slow one has samples that came after the question.
         let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
         self.with(|notes| {
-            if let Some(asked) = &mut notes.asked {
-                asked.advance(&inputs.context, elapsed_ns);
-            }
-            notes.polls.follow(inputs, elapsed_ns);
+            notes.follow(inputs, elapsed_ns);
             notes.polls.look(inputs, poll, notes.asked.as_ref(), elapsed_ns)
         })
     }
@@ -277,10 +281,7 @@ impl Monitor {
         let inputs = &self.inputs;
         let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
         let (is_blind, is_first) = self.with(|notes| {
-            if let Some(asked) = &mut notes.asked {
-                asked.advance(&inputs.context, elapsed_ns);
-            }
-            notes.polls.follow(inputs, elapsed_ns);
+            notes.follow(inputs, elapsed_ns);
             (notes.is_blind, notes.polls.is_first())
         })?;
         if is_blind {

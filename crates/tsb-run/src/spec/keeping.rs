@@ -63,13 +63,8 @@ impl Spec {
 
     fn number(&mut self, layer: &StoreInfo, named_by: NamedBy, round: u32) {
         let (wanted, suffix) = match named_by {
-            NamedBy::Path => {
-                self.path = format!("{}-round-{round}", self.path.trim_end_matches('/'));
-                return;
-            }
-            #[cfg(feature = "cassandra")]
-            NamedBy::Word => {
-                self.path = format!("{}_round_{round}", self.path);
+            NamedBy::Path(joint) => {
+                self.path = format!("{}{joint}round{joint}{round}", self.path.trim_end_matches('/'));
                 return;
             }
             NamedBy::Option(name) => (name, format!("-round-{round}")),

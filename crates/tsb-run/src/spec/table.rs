@@ -293,7 +293,7 @@ static KNOWN: &[StoreInfo] = &[
         list: Some(|path, _| tsb_stores::rrd::series(Path::new(path))),
         keeps: Keeps::Files {
             find: |path, _| Some(KeptFiles::folder(path, RRD_FILES)),
-            named_by: NamedBy::Path,
+            named_by: NamedBy::Path('-'),
         },
     },
     StoreInfo {
@@ -431,7 +431,7 @@ const fn sqlite_info() -> StoreInfo {
         list: None,
         keeps: Keeps::Files {
             find: |path, _| Some(KeptFiles::file(path, SQLITE_FILES)),
-            named_by: NamedBy::Path,
+            named_by: NamedBy::Path('-'),
         },
     }
 }

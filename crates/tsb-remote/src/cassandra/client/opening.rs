@@ -64,7 +64,6 @@ impl CassandraClient {
         Ok(Self {
             statements,
             writer: RowWriter::new(insert, options),
-            method: options.write,
             registry: SeriesRegistry::new(keys, options.max_series),
             buckets: Mutex::default(),
             acknowledges,

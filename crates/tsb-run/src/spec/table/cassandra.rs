@@ -105,7 +105,7 @@ mod client {
     pub(super) const KEEPS: Keeps = Keeps::AtServer {
         find: kept,
         remove: Some(|path, values| cassandra::remove(&address(path, values)?, &options(values)?)),
-        named_by: NamedBy::Word,
+        named_by: NamedBy::Path('_'),
     };
 
     fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {
@@ -137,15 +137,14 @@ mod client {
         };
         Ok(CassandraOptions {
             bucket_ns: values.duration_ns("bucket")?.unwrap_or(default.bucket_ns),
-            write: match values.word("write")?.as_deref() {
-                Some("row") => RequestShape::Row,
-                Some("partition") => RequestShape::Partition,
-                _ => RequestShape::Batch,
-            },
+            write: values
+                .word("write")?
+                .and_then(|shape| RequestShape::parse(&shape))
+                .unwrap_or(default.write),
             rows: values.usize_or("rows", default.rows)?,
             consistency: level("consistency", default.consistency)?,
             read_consistency: level("read_consistency", default.read_consistency)?,
-            replicas: values.usize_or("replicas", default.replicas as usize)? as u32,
+            replicas: values.usize_or("replicas", default.replicas)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             requests: values.usize_or("requests", default.requests)?,
             drop: values.is_on("drop")?,

@@ -63,7 +63,7 @@ mod client {
     pub(super) const KEEPS: Keeps = Keeps::AtServer {
         find: kept,
         remove: Some(|path, values| clickhouse::remove(&address(path, values)?, &options(values)?)),
-        named_by: NamedBy::Path,
+        named_by: NamedBy::Path('-'),
     };
 
     fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {

@@ -73,7 +73,7 @@ mod client {
     pub(super) const KEEPS: Keeps = Keeps::AtServer {
         find: kept,
         remove: None,
-        named_by: NamedBy::Path,
+        named_by: NamedBy::Path('-'),
     };
 
     fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {

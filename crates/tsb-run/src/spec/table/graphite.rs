@@ -159,7 +159,7 @@ mod client {
     pub(super) const KEEPS: Keeps = Keeps::AtServer {
         find: kept,
         remove: Some(|path, values| graphite::remove(&address(path, values)?, &options(values)?)),
-        named_by: NamedBy::Path,
+        named_by: NamedBy::Path('-'),
     };
 
     fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {

@@ -30,11 +30,8 @@ pub(in super::super) enum Keeps {
 /// The part of a spec that names a place, and how a number is added to it.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum NamedBy {
-    /// The end of the path: `x.db` becomes `x.db-round-3`.
-    Path,
-    /// The path, whose end is a name of letters, digits and `_`.
-    #[cfg(feature = "cassandra")]
-    Word,
+    /// The end of the path, with this character between words: `x.db` becomes `x.db-round-3`.
+    Path(char),
     /// The end of the value of this option, if it is given or has a default.
     Option(&'static str),
     /// The value of this option is the start of names: `a-` becomes `a-round-3-`.

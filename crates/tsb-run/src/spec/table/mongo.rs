@@ -122,7 +122,7 @@ mod client {
     pub(super) const KEEPS: Keeps = Keeps::AtServer {
         find: kept,
         remove: Some(|path, values| mongo::remove(&address(path, values)?, &options(values)?)),
-        named_by: NamedBy::Path,
+        named_by: NamedBy::Path('-'),
     };
 
     fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {

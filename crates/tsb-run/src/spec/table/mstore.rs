@@ -64,7 +64,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     list: Some(|path, _| Ok(mstore::catalog(Path::new(path))?.1)),
     keeps: Keeps::Files {
         find: |path, _| Some(KeptFiles::folder(path, MSTORE_FILES)),
-        named_by: NamedBy::Path,
+        named_by: NamedBy::Path('-'),
     },
 };
 
