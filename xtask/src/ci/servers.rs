@@ -44,11 +44,6 @@ const SLOW_SERVERS: &[(&str, &str, &str)] = &[
     ("questdb", "TSB_TEST_QUESTDB", "TSB_TEST_QUESTDB_PROGRAM"),
     ("cassandra", "TSB_TEST_CASSANDRA", "TSB_TEST_CASSANDRA_PROGRAM"),
     ("kairosdb", "TSB_TEST_KAIROSDB", "TSB_TEST_KAIROSDB_PROGRAM"),
-    (
-        "kairosdb-on-cassandra",
-        "TSB_TEST_KAIROSDB_ON_CASSANDRA",
-        "TSB_TEST_KAIROSDB_PROGRAM",
-    ),
 ];
 
 /// A run: the server that it aims at, what is added to its spec, how many series there are, and how
@@ -83,7 +78,7 @@ const RUNS: &[AuditedRun] = &[
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];
 
-/// And those into the servers of the slow tier.
+/// And those into the servers of the slow tier, each of which is started for one.
 const SLOW_RUNS: &[AuditedRun] = &[
     ("questdb", "drop=1", "1000", "54000"),
     ("cassandra", "drop=1", "1000", "10000"),
@@ -95,21 +90,19 @@ const SLOW_RUNS: &[AuditedRun] = &[
 /// less. `cargo xtask ci --only slow-servers` runs them, and so does `--full`.
 const SLOW: &[(&str, &[&str])] = &[
     (
-        "a series is a collection, which takes the server tens of milliseconds",
+        "a layout or a cluster of its own, which an audited run is made into; `mongo-series` and \
+         `mongo-ticks` check the same client",
+        &["mongo-bucket::c", "mongo-mohawk::c", "mongo-rows::c", "mongo-set::c"],
+    ),
+    (
+        "requests cut smaller, or three nodes; `etcd` and `keyed-etcd` check the same client, and three \
+         nodes are killed, listed and audited beside them",
         &[
-            "mongo-mohawk::c7_random",
-            "mongo-mohawk::c7_long",
-            "mongo-mohawk::c7_rows",
+            "etcd-cut::c",
+            "etcd-of-three::c",
+            "keyed-etcd-three::",
+            "keyed-etcd-v2-three::",
         ],
-    ),
-    ("a write waits for a majority", &["mongo-set::c7"]),
-    (
-        "a write waits for the disk, of each of three nodes or in many transactions",
-        &["etcd-cut::c7_long", "etcd-cut::c7_rows"],
-    ),
-    (
-        "`etcd` has the same checks; three nodes are killed, listed and audited beside it",
-        &["etcd-of-three::c"],
     ),
     (
         "a write is a commit, which waits for the disk",
@@ -187,10 +180,10 @@ pub(super) fn slow() -> Result<Outcome> {
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
     }
-    let more: Vec<&str> = SLOW_SERVERS.iter().map(|(name, ..)| *name).collect();
+    let more: Vec<&str> = SLOW_RUNS.iter().map(|(name, ..)| *name).collect();
     with_servers(&more, |memory| {
         let mut notes = Vec::new();
-        for name in slow_names().chain(more.iter().copied()) {
+        for name in slow_names().chain(SLOW_SERVERS.iter().map(|(name, ..)| *name)) {
             let mut test = tests(&[], memory)?;
             let count = tests_run::counted(test.args(["--", name, "--test-threads", THREADS]));
             notes.push(format!("{name}: {}", count.with_context(|| name)?.note()));

@@ -10,7 +10,7 @@ use tsb_stores::{StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{PATIENCE_S, is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::{PATIENCE_S, is_whole_with_more, outlives_a_kill};
 use crate::life;
 use crate::outage::{Survivors, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
 use crate::{Test, of_program, places};
@@ -129,7 +129,7 @@ fn killed(program: &str) -> Result<(), Failed> {
 
 fn many_in_flight(program: &str) -> Result<(), Failed> {
     let daemon = single(program)?;
-    is_no_slower_with_more(|in_flight| format!("etcd://127.0.0.1:{}/flight{in_flight}", daemon.port()))
+    is_whole_with_more(|in_flight| format!("etcd://127.0.0.1:{}/flight{in_flight}", daemon.port()))
 }
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {

@@ -9,7 +9,7 @@ use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports};
-use crate::in_flight::{PATIENCE_S, is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::{PATIENCE_S, is_whole_with_more, outlives_a_kill};
 use crate::life;
 use crate::outage::{
     HANDSHAKE_S, Outcome, Survivors, found, lets_in_only, nobody_answers, opened, opened_within, outlives_every_manner,
@@ -88,7 +88,7 @@ fn killed(program: &str, options: &str, survivors: Survivors) -> Result<(), Fail
 
 fn many_in_flight(program: &str) -> Result<(), Failed> {
     let daemon = single(program)?;
-    is_no_slower_with_more(|in_flight| format!("mongo://127.0.0.1:{}/flight{in_flight}?layout=ticks", daemon.port()))
+    is_whole_with_more(|in_flight| format!("mongo://127.0.0.1:{}/flight{in_flight}?layout=ticks", daemon.port()))
 }
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {

@@ -13,7 +13,7 @@ use tsb_stores::{Scope, StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{PATIENCE_S, is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::{PATIENCE_S, is_whole_with_more, outlives_a_kill};
 use crate::life;
 use crate::outage::{Survivors, lets_in_only, nobody_answers, opened, outlives_every_manner, survives};
 use crate::{Test, of_program, places};
@@ -160,7 +160,7 @@ fn killed_with_volatile_acks(program: &str) -> Result<(), Failed> {
 
 fn many_in_flight(program: &str) -> Result<(), Failed> {
     let server = plain(program)?;
-    is_no_slower_with_more(|in_flight| server.spec(&format!("schema=flight{in_flight}")))
+    is_whole_with_more(|in_flight| server.spec(&format!("schema=flight{in_flight}")))
 }
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {

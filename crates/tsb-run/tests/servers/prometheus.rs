@@ -12,7 +12,7 @@ use tsb_stores::error::chain;
 use tsb_stores::store::{Reason, Refusals};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{PATIENCE_S, is_no_slower_with_more, outlives_a_kill};
+use crate::in_flight::{PATIENCE_S, is_whole_with_more, outlives_a_kill};
 use crate::life;
 use crate::outage::{Outcome, Survivors, nobody_answers, opened, outlives_every_manner, survives, tick};
 use crate::{Test, of_program, places};
@@ -76,7 +76,7 @@ fn killed(program: &str) -> Result<(), Failed> {
 
 fn many_in_flight(program: &str) -> Result<(), Failed> {
     let daemon = receiver(program)?;
-    is_no_slower_with_more(|in_flight| format!("prometheus://127.0.0.1:{}/flight{in_flight}", daemon.port()))
+    is_whole_with_more(|in_flight| format!("prometheus://127.0.0.1:{}/flight{in_flight}", daemon.port()))
 }
 
 fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
