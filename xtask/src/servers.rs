@@ -75,7 +75,8 @@ const SERVERS: &[&dyn Server] = &[
     &go_carbon::GoCarbon,
     &clickhouse::ClickHouse,
     &questdb::QuestDb,
-    &cassandra::Cassandra,
+    &cassandra::Cassandra::LONE,
+    &cassandra::Cassandra::THREE,
     &kairosdb::KairosDb::ON_H2,
     &kairosdb::KairosDb::ON_CASSANDRA,
     &postgres::Postgres,
@@ -143,6 +144,12 @@ pub(crate) fn store_of(name: &str) -> Result<String> {
         bail!("{name} is not up");
     }
     Ok(site.store().to_owned())
+}
+
+/// The second port of the last process of a server that runs, at which it takes `put` lines.
+pub(crate) fn put_port_of(name: &str) -> Result<u16> {
+    let ports = Site::open(name)?.all_ports();
+    ports.last().copied().with_context(|| format!("{name} has no port"))
 }
 
 /// Asks a server over HTTP, with more arguments for curl; its answer.

@@ -18,7 +18,6 @@ mod files;
 mod options;
 mod path;
 mod render;
-mod sender;
 
 pub use client::GraphiteClient;
 pub use cursor::GraphiteCursor;

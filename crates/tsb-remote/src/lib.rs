@@ -60,6 +60,8 @@ pub mod questdb;
 mod series_registry;
 #[cfg(any(feature = "cassandra", feature = "kairosdb", feature = "postgres"))]
 mod sorted_rows;
+#[cfg(any(feature = "graphite", feature = "kairosdb", feature = "victoriametrics"))]
+mod unanswered;
 #[cfg(feature = "victoriametrics")]
 pub mod victoriametrics;
 

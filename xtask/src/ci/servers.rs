@@ -82,7 +82,10 @@ const RUNS: &[AuditedRun] = &[
 const SLOW_RUNS: &[AuditedRun] = &[
     ("questdb", "drop=1", "1000", "54000"),
     ("cassandra", "drop=1", "1000", "10000"),
+    ("cassandra-three", "drop=1", "1000", "5000"),
     ("kairosdb", "drop=1", "1000", "5000"),
+    ("kairosdb", "put=PUT&drop=1", "1000", "5000"),
+    ("victoriametrics", "put=PUT&drop=1", "1000", "54000"),
     ("kairosdb-on-cassandra", "drop=1", "1000", "5000"),
 ];
 
@@ -266,7 +269,10 @@ fn audits(audited: &[AuditedRun]) -> Result<String> {
     for (server, options, series, rate) in audited {
         let store = servers::store_of(server)?;
         let separator = if store.contains('?') { '&' } else { '?' };
-        let options = options.replace("PID", &std::process::id().to_string());
+        let put = servers::put_port_of(server)?;
+        let options = options
+            .replace("PID", &std::process::id().to_string())
+            .replace("PUT", &format!("127.0.0.1:{put}"));
         let store = format!("{store}{separator}{options}");
         let mut run = Command::new(target_folder()?.join("debug/tsb"));
         run.current_dir(root()).args([

@@ -1,4 +1,4 @@
-//! Starts Cassandra, a Java program from Maven.
+//! Starts Cassandra, a Java program from Maven: one node, or three that keep each row together.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,20 +6,22 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Server, Site, ports};
+use super::{PAUSE_S, Server, Site, ports};
 use crate::ci;
 use crate::golang;
 use crate::maven;
 use crate::shell::{empty_folder, run};
+use crate::terminal::pause;
 
 const VERSION: &str = "5.0.9";
 /// Cassandra's own shell, from Python's registry.
 const SHELL: &str = "cqlsh==6.2.2";
-/// What the server may use of memory for its objects, and for what it holds in memory of its tables.
-const HEAP: &str = "-Xmx1g";
 const MAIN: &str = "org.apache.cassandra.service.CassandraDaemon";
 
-/// What is the same for every node. Folders and ports come by properties.
+/// Looks, [`PAUSE_S`] apart, at whether a node answers.
+const LOOKS: usize = 300;
+
+/// What is the same for every node. Folders, ports and other addresses come by properties.
 const YAML: &str = "\
 cluster_name: tsb
 num_tokens: 16
@@ -34,9 +36,10 @@ rpc_address: 127.0.0.1
 endpoint_snitch: SimpleSnitch
 ";
 
-/// Writes, reads back, and leaves nothing.
+/// Writes to `NODES` nodes, reads back from all of them, and leaves nothing.
 const PROBE: &str = "\
-CREATE KEYSPACE IF NOT EXISTS tsb_probe WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+CONSISTENCY ALL;
+CREATE KEYSPACE IF NOT EXISTS tsb_probe WITH replication = {'class': 'SimpleStrategy', 'replication_factor': NODES};
 CREATE TABLE IF NOT EXISTS tsb_probe.probe (id int PRIMARY KEY, answer text);
 INSERT INTO tsb_probe.probe (id, answer) VALUES (1, 'forty-two');
 SELECT answer FROM tsb_probe.probe WHERE id = 1;
@@ -72,13 +75,58 @@ const OPENS: [&str; 16] = [
     "java.base/java.lang.reflect",
 ];
 
-/// One node.
+/// As many nodes as there are addresses. All have the same ports: a driver learns the addresses of
+/// the others from the first, and not their ports.
 #[derive(Debug)]
-pub(super) struct Cassandra;
+pub(super) struct Cassandra {
+    name: &'static str,
+    addresses: &'static [&'static str],
+    /// What each node may use of memory for its objects, and for what it holds in memory of its tables.
+    heap: &'static str,
+}
+
+impl Cassandra {
+    /// One node.
+    pub(super) const LONE: Self = Self {
+        name: "cassandra",
+        addresses: &["127.0.0.1"],
+        heap: "-Xmx1g",
+    };
+    /// Three nodes.
+    pub(super) const THREE: Self = Self {
+        name: "cassandra-three",
+        addresses: &["127.0.0.1", "127.0.0.2", "127.0.0.3"],
+        heap: "-Xmx512m",
+    };
+
+    /// Starts the nodes one after the other, as one joins at a time, and waits for each; the port of
+    /// all of them.
+    pub(super) fn spawn(&self, site: &mut Site) -> Result<u16> {
+        let [port, storage_port] = ports::free()?;
+        for (place, address) in self.addresses.iter().enumerate() {
+            let name = format!("cassandra-{}", place + 1);
+            let mut command = Command::new("java");
+            command.arg(format!("@{}", arguments()?.display())).arg(self.heap);
+            command.arg(format!("-Dcassandra.storagedir={}", site.subfolder(&name)?.display()));
+            command.arg(format!("-Dcassandra.native_transport_port={port}"));
+            command.arg(format!("-Dcassandra.storage_port={storage_port}"));
+            command.arg(format!("-Dcassandra.settings.listen_address={address}"));
+            command.arg(format!("-Dcassandra.settings.rpc_address={address}"));
+            // There is nothing yet that a node would have to fetch from the others.
+            command.arg("-Dcassandra.settings.auto_bootstrap=false");
+            // What Cassandra's own configuration has.
+            command.arg("-Dcassandra.settings.commitlog_sync=periodic");
+            command.arg("-Dcassandra.settings.commitlog_sync_period=10000ms");
+            site.spawn(&name, command.arg(MAIN), &[port, storage_port])?;
+            await_nodes(site, port, place + 1)?;
+        }
+        Ok(port)
+    }
+}
 
 impl Server for Cassandra {
     fn name(&self) -> &'static str {
-        "cassandra"
+        self.name
     }
 
     fn install(&self) -> Result<()> {
@@ -99,13 +147,22 @@ impl Server for Cassandra {
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
-        let port = spawn(site)?;
-        Ok(format!("cassandra://127.0.0.1:{port}/tsb"))
+        let port = self.spawn(site)?;
+        let hosts: Vec<String> = self
+            .addresses
+            .iter()
+            .map(|address| format!("{address}:{port}"))
+            .collect();
+        let replicas = match self.addresses.len() {
+            1 => String::new(),
+            several => format!("?replicas={several}"),
+        };
+        Ok(format!("cassandra://{}/tsb{replicas}", hosts.join(",")))
     }
 
     fn answers(&self, site: &Site) -> Result<()> {
         let port = *site.ports().first().context("it has no port")?;
-        answers_at(port)
+        answers_at(port, self.addresses.len())
     }
 
     fn program(&self) -> Option<String> {
@@ -114,25 +171,26 @@ impl Server for Cassandra {
     }
 }
 
-/// Starts a node; its port.
-pub(super) fn spawn(site: &mut Site) -> Result<u16> {
-    let [port, storage_port] = ports::free()?;
-    let mut command = Command::new("java");
-    command.arg(format!("@{}", arguments()?.display())).arg(HEAP);
-    command.arg(format!("-Dcassandra.storagedir={}", site.subfolder("data")?.display()));
-    command.arg(format!("-Dcassandra.native_transport_port={port}"));
-    command.arg(format!("-Dcassandra.storage_port={storage_port}"));
-    // What Cassandra's own configuration has.
-    command.arg("-Dcassandra.settings.commitlog_sync=periodic");
-    command.arg("-Dcassandra.settings.commitlog_sync_period=10000ms");
-    site.spawn("cassandra", command.arg(MAIN), &[port, storage_port])?;
-    Ok(port)
+/// Waits until `nodes` nodes answer, of which the first listens at `port`.
+fn await_nodes(site: &Site, port: u16, nodes: usize) -> Result<()> {
+    for _ in 0..LOOKS {
+        if let Some(name) = site.first_dead() {
+            bail!("{name} has ended by itself");
+        }
+        if answers_at(port, nodes).is_ok() {
+            return Ok(());
+        }
+        pause(PAUSE_S)?;
+    }
+    answers_at(port, nodes)
 }
 
-/// Writes to a node and reads back; an error while that does not work.
-pub(super) fn answers_at(port: u16) -> Result<()> {
+/// Writes to `nodes` nodes, of which the first listens at `port`, and reads back; an error while that
+/// does not work.
+fn answers_at(port: u16, nodes: usize) -> Result<()> {
     let mut shell = Command::new(folder()?.join("shell/bin/cqlsh"));
-    let output = shell.args(["127.0.0.1", &port.to_string(), "-e", PROBE]).output()?;
+    let probe = PROBE.replace("NODES", &nodes.to_string());
+    let output = shell.args(["127.0.0.1", &port.to_string(), "-e", &probe]).output()?;
     let answer = String::from_utf8_lossy(&output.stdout);
     if !answer.contains("forty-two") {
         bail!("it answers {answer:?} {:?}", String::from_utf8_lossy(&output.stderr));

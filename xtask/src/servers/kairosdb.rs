@@ -6,19 +6,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::cassandra::{self, Cassandra};
-use super::{PAUSE_S, Server, Site, curl, ports};
+use super::cassandra::Cassandra;
+use super::{Server, Site, curl, ports};
 use crate::ci;
 use crate::golang;
 use crate::maven;
 use crate::shell::empty_folder;
-use crate::terminal::pause;
 
 const VERSION: &str = "1.3.0-1";
 const HEAP: &str = "-Xmx512m";
 const MAIN: &str = "org.kairosdb.core.Main";
-/// Looks at Cassandra before KairosDB is started, which ends without one.
-const LOOKS: usize = 300;
 
 /// One process, or two.
 #[derive(Debug)]
@@ -46,7 +43,7 @@ impl Server for KairosDb {
     fn install(&self) -> Result<()> {
         ci::require(&["default-jre-headless", "maven", "curl"])?;
         if self.is_on_cassandra {
-            Cassandra.install()?;
+            Cassandra::LONE.install()?;
         }
         if arguments()?.is_file() {
             return Ok(());
@@ -62,8 +59,7 @@ impl Server for KairosDb {
 
     fn start(&self, site: &mut Site) -> Result<String> {
         let datastore = if self.is_on_cassandra {
-            let port = cassandra::spawn(site)?;
-            await_cassandra(site, port)?;
+            let port = Cassandra::LONE.spawn(site)?;
             // Since version 4, Cassandra knows no compact storage.
             format!(
                 "service.datastore: \"org.kairosdb.datastore.cassandra.CassandraModule\"\n\
@@ -73,11 +69,11 @@ impl Server for KairosDb {
         } else {
             format!("datastore.h2.database_path: \"{}/h2\"\n", site.folder().display())
         };
-        let [port] = ports::free()?;
+        let [port, put] = ports::free()?;
         // A folder of its own: KairosDB reads every configuration beside the one that it is given.
         let folder = site.subfolder("kairosdb")?;
         let conf = format!(
-            "kairosdb: {{\nservice.telnet: \"<disabled>\"\njetty.port: {port}\njetty.address: \"127.0.0.1\"\n{datastore}\
+            "kairosdb: {{\ntelnetserver.port: {put}\ntelnetserver.address: \"127.0.0.1\"\njetty.port: {port}\njetty.address: \"127.0.0.1\"\n{datastore}\
              queue_processor.queue_path: \"{0}/queue\"\nquery_cache.cache_dir: \"{0}/cache\"\n}}\n",
             folder.display()
         );
@@ -87,7 +83,7 @@ impl Server for KairosDb {
             .arg(format!("@{}", arguments()?.display()))
             .args([HEAP, MAIN, "-c", "run", "-p"]);
         command.arg(conf).current_dir(&folder);
-        site.spawn("kairosdb", &mut command, &[port])?;
+        site.spawn("kairosdb", &mut command, &[port, put])?;
         Ok(format!("kairosdb://127.0.0.1:{port}/tsb"))
     }
 
@@ -108,19 +104,6 @@ impl Server for KairosDb {
         let arguments = arguments().ok()?;
         arguments.is_file().then(|| arguments.display().to_string())
     }
-}
-
-fn await_cassandra(site: &Site, port: u16) -> Result<()> {
-    for _ in 0..LOOKS {
-        if let Some(name) = site.first_dead() {
-            bail!("{name} has ended by itself");
-        }
-        if cassandra::answers_at(port).is_ok() {
-            return Ok(());
-        }
-        pause(PAUSE_S)?;
-    }
-    cassandra::answers_at(port)
 }
 
 /// KairosDB, and what it needs and its own description does not name: the last three went from Java with

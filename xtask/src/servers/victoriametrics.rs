@@ -22,13 +22,14 @@ impl Server for VictoriaMetrics {
     }
 
     fn start(&self, site: &mut Site) -> Result<String> {
-        let [port] = ports::free::<1>()?;
+        let [port, put] = ports::free()?;
         let mut command = Command::new("victoria-metrics");
         command.arg(format!("-storageDataPath={}", site.subfolder("data")?.display()));
         command.arg(format!("-httpListenAddr=127.0.0.1:{port}"));
+        command.arg(format!("-opentsdbListenAddr=127.0.0.1:{put}"));
         // Samples of any time since 1970, as tests write them.
         command.arg("-retentionPeriod=100y");
-        site.spawn("victoria-metrics", &mut command, &[port])?;
+        site.spawn("victoria-metrics", &mut command, &[port, put])?;
         Ok(format!("victoriametrics://127.0.0.1:{port}/tsb"))
     }
 

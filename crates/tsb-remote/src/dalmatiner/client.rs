@@ -320,11 +320,7 @@ impl Store for DalmatinerClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        if level > Durability::Unconfirmed {
-            Position(0)
-        } else {
-            Position(self.acks.accepted())
-        }
+        self.acks.durable(level, Durability::Unconfirmed, 0)
     }
 
     /// Ends the connection, and waits until the server does: by then it has taken all samples.

@@ -206,12 +206,8 @@ impl Client for ExecClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        let position = if level <= self.capabilities().acknowledges {
-            self.acks.accepted()
-        } else {
-            self.flushed[level as usize].load(Ordering::Acquire)
-        };
-        Position(position)
+        let flushed = self.flushed[level as usize].load(Ordering::Acquire);
+        self.acks.durable(level, self.capabilities().acknowledges, flushed)
     }
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {

@@ -10,10 +10,10 @@ use super::files::{WhisperFiles, remove};
 use super::options::GraphiteOptions;
 use super::path::{key_of, path_of};
 use super::render::{Render, Window};
-use super::sender::Sender;
 use super::spec_error;
 use crate::acks::Acks;
 use crate::http::{Authorization, HttpServer};
+use crate::unanswered::{UnansweredSender, catalog_beyond};
 use crate::{Address, Client};
 use tsb_stores::DamageLog;
 use tsb_stores::error::{Error, Result};
@@ -37,7 +37,7 @@ const SECONDS: std::ops::Range<i64> = 1..1 << 32;
 /// A client that sends samples to carbon.
 pub struct GraphiteClient {
     prefix: String,
-    senders: Vec<Sender>,
+    senders: Vec<UnansweredSender>,
     render: Option<Arc<Render>>,
     archives: Vec<SlotArchive>,
     options: GraphiteOptions,
@@ -86,8 +86,11 @@ impl GraphiteClient {
         }
         let render = render(address, options)?;
         let hosts = address.hosts().split(',');
-        let senders: Vec<Sender> = hosts
-            .map(|host| Sender::new(host, options.protocol, options.timeout))
+        let senders: Vec<UnansweredSender> = hosts
+            .map(|host| {
+                let (port, wire) = (options.protocol.port(), options.protocol.wire());
+                UnansweredSender::new("carbon", host, port, wire, options.timeout)
+            })
             .collect();
         for sender in &senders {
             sender.connect().await?;
@@ -167,14 +170,7 @@ impl GraphiteClient {
     /// The paths as the catalog of an encoder that knows `known` of them; `None`: it knows all.
     fn catalog(&self, known: usize) -> Option<Catalog> {
         let paths = read(&self.paths);
-        if paths.len() <= known {
-            return None;
-        }
-        let mut catalog = Catalog::new();
-        for path in paths.iter() {
-            catalog.intern(SeriesKey::new(path.clone()));
-        }
-        Some(catalog)
+        catalog_beyond(known, paths.iter().map(|path| SeriesKey::new(path.clone())))
     }
 
     /// Sends a batch whose ids are numbers. Returns the refused samples, by index.
@@ -295,11 +291,7 @@ impl Client for GraphiteClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        if level > Durability::Unconfirmed {
-            Position(0)
-        } else {
-            Position(self.acks.accepted())
-        }
+        self.acks.durable(level, Durability::Unconfirmed, 0)
     }
 
     /// Nothing to do: the operating system has everything that was written.

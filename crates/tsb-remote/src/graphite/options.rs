@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tsb_core::wire::Protocol;
 use tsb_stores::store::{Consolidation, MAX_SLOT_ARCHIVES, SlotArchive, SlotArchives};
 
 /// The form in which samples are sent.
@@ -20,6 +21,14 @@ impl GraphiteProtocol {
         match self {
             Self::Plaintext => "plaintext",
             Self::Pickle => "pickle",
+        }
+    }
+
+    /// The form of the bytes.
+    pub(super) const fn wire(self) -> Protocol {
+        match self {
+            Self::Plaintext => Protocol::Graphite,
+            Self::Pickle => Protocol::Pickle,
         }
     }
 

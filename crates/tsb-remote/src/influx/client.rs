@@ -112,8 +112,8 @@ impl Client for InfluxClient {
         Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Synced))
     }
 
-    fn durable(&self, _level: Durability) -> Position {
-        Position(self.acks.accepted())
+    fn durable(&self, level: Durability) -> Position {
+        self.acks.durable(level, Durability::Synced, 0)
     }
 
     /// Nothing to do: every ack has the highest level already.

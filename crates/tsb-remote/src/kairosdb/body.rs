@@ -56,7 +56,7 @@ pub(super) fn body(rows: &SortedRows, beginnings: &[Box<str>]) -> Vec<u8> {
 mod tests {
     use tsb_core::{SeriesId, SeriesKey};
 
-    use super::super::names::beginning;
+    use super::super::names::{beginning, tagged};
     use super::*;
 
     #[test]
@@ -66,7 +66,7 @@ mod tests {
             times: vec![1_000_000, 2_000_000, 1_000_000],
             values: vec![1.0, -0.0, 1e300],
         };
-        let beginnings = ["a", "b"].map(|name| Box::from(beginning("p", 0, &SeriesKey::new(name))));
+        let beginnings = ["a", "b"].map(|name| Box::from(beginning(&tagged("p", 0, &SeriesKey::new(name)))));
         let body_of_all = body(&rows, &beginnings);
         let text = String::from_utf8(body_of_all.clone()).unwrap();
         assert!(text.contains("[1,1],[2,-0.0]]},{"), "{text}");

@@ -11,16 +11,18 @@ use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 use super::body::{MS_NS, body, unwritable};
 use super::connection::{Asked, KairosDbConnection, Wanted};
 use super::cursor::KairosDbCursor;
-use super::names::{MARK_TAG, NUMBER_TAG, VERSION, beginning, metric};
+use super::names::{MARK_TAG, NUMBER_TAG, VERSION, beginning, tagged};
 use crate::Client;
 use crate::acks::Acks;
 use crate::series_registry::SeriesRegistry;
 use crate::sorted_rows::SortedRows;
+use crate::unanswered::UnansweredSender;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{labels_to_json, read, write};
-use tsb_stores::store::{Ack, Capabilities, Position, Query, Refusals, Scope, Stats, TimeRange};
+use tsb_stores::store::{Ack, Capabilities, Position, Query, Reason, Refusals, Scope, Stats, TimeRange};
 
 mod opening;
+mod put;
 
 pub(super) use opening::{remove_runs, series};
 
@@ -41,6 +43,8 @@ const VISIBILITY_DELAY_MS: u64 = 5_000;
 #[derive(Debug)]
 pub struct KairosDbClient {
     connection: Arc<KairosDbConnection>,
+    /// Where samples go, if not over HTTP.
+    put: Option<UnansweredSender>,
     registry: SeriesRegistry,
     known: RwLock<KnownSeries>,
     acks: Acks,
@@ -49,21 +53,22 @@ pub struct KairosDbClient {
 /// What requests say of each series, by number.
 #[derive(Debug, Default)]
 pub(super) struct KnownSeries {
-    /// How a part of a write begins.
+    /// Metric and tags.
+    tagged: Vec<SeriesKey>,
+    /// How a part of a request begins.
     beginnings: Vec<Box<str>>,
-    metrics: Vec<Box<str>>,
 }
 
 impl KnownSeries {
     fn add(&mut self, prefix: &str, key: &SeriesKey) {
-        let number = self.metrics.len() as u32;
-        self.beginnings.push(beginning(prefix, number, key).into());
-        self.metrics.push(metric(prefix, key).into());
+        let tagged = tagged(prefix, self.tagged.len() as u32, key);
+        self.beginnings.push(beginning(&tagged).into());
+        self.tagged.push(tagged);
     }
 
     fn asked(&self, number: u32) -> Asked {
         Asked {
-            metric: self.metrics[number as usize].to_string(),
+            metric: self.tagged[number as usize].name().to_owned(),
             tag: NUMBER_TAG,
             value: number.to_string(),
         }
@@ -71,6 +76,25 @@ impl KnownSeries {
 }
 
 impl KairosDbClient {
+    /// What an acknowledgement is worth.
+    const fn acknowledges(&self) -> Durability {
+        match self.put {
+            Some(_) => Durability::Unconfirmed,
+            None => Durability::Volatile,
+        }
+    }
+
+    /// Writes a batch as one request. Returns the refused samples, by index.
+    async fn post(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
+        let rejected = unwritable(batch);
+        let rows = SortedRows::of(batch, &rejected);
+        if rows.len() > 0 {
+            let body = body(&rows, &read(&self.known).beginnings);
+            self.connection.write("write samples", body).await?;
+        }
+        Ok(rejected)
+    }
+
     /// Stores the numbers that the server does not know yet, and waits until they are visible. Storing one again changes nothing.
     async fn save_series(&self) -> Result<()> {
         let Some(unsaved) = self.registry.unsaved().await else {
@@ -155,7 +179,7 @@ impl Client for KairosDbClient {
     type Cursor = KairosDbCursor;
 
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = Capabilities::new(Durability::Volatile, Durability::Volatile);
+        let mut capabilities = Capabilities::new(self.acknowledges(), self.acknowledges());
         capabilities.resolution_ns = MS_NS;
         capabilities.special_values = false;
         capabilities.persistent = true;
@@ -167,6 +191,11 @@ impl Client for KairosDbClient {
 
     async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.acks.check_open()?;
+        if self.put.is_some() {
+            for (_, key) in series {
+                put::check(key, self.connection.prefix())?;
+            }
+        }
         self.registry.define(series, |new| {
             let mut known = write(&self.known);
             for (_, key) in new {
@@ -178,29 +207,25 @@ impl Client for KairosDbClient {
 
     async fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         self.acks.check_open()?;
-        let rejected = unwritable(batch);
-        let body = {
-            let mut numbers = Vec::new();
-            let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
-            let rows = SortedRows::of(&numbered, &rejected);
-            (rows.len() > 0).then(|| body(&rows, &read(&self.known).beginnings))
-        };
+        let mut numbers = Vec::new();
+        let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
         self.save_series().await?;
-        if let Some(body) = body {
-            self.connection.write("write samples", body).await?;
-        }
-        Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Volatile))
+        let rejected = match &self.put {
+            Some(sender) => self.put(sender, &numbered).await?,
+            None => self.post(&numbered).await?,
+        };
+        Ok(self.acks.ack(batch.len(), &rejected, refused, self.acknowledges()))
     }
 
     fn durable(&self, level: Durability) -> Position {
-        self.acks.durable(level, Durability::Volatile, 0)
+        self.acks.durable(level, self.acknowledges(), 0)
     }
 
     /// Does nothing: the server has no request that waits for its queue.
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
         self.registry.keys().check_scope(scope)?;
-        if level > Durability::Volatile {
+        if level > self.acknowledges() {
             return Err(Error::Unsupported {
                 store: self.to_string(),
                 what: "a flush: the server does not say when its queue is written",
@@ -257,7 +282,11 @@ impl Client for KairosDbClient {
     }
 
     async fn close(&self) -> Result<()> {
-        self.acks.close();
+        if self.acks.close()
+            && let Some(sender) = &self.put
+        {
+            sender.close().await;
+        }
         Ok(())
     }
 }

@@ -22,20 +22,25 @@ pub(super) fn is_of(prefix: &str, metric: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// How the part of a request about a series begins, up to its first sample. Tags are for those who
-/// look at the server by other means: one that KairosDB does not take is encoded, and an empty one is
-/// left out.
-pub(super) fn beginning(prefix: &str, number: u32, key: &SeriesKey) -> String {
-    let mut tags = serde_json::Map::new();
-    for (name, value) in key.labels() {
-        if !name.is_empty() && !value.is_empty() {
-            tags.insert(encoded(name), encoded(value).into());
-        }
-    }
-    tags.insert(NUMBER_TAG.to_owned(), number.to_string().into());
+/// The metric and the tags of a series. Tags are for those who look at the server by other means: one
+/// that KairosDB does not take is encoded, and an empty one is left out.
+pub(super) fn tagged(prefix: &str, number: u32, key: &SeriesKey) -> SeriesKey {
+    let labels = key
+        .labels()
+        .iter()
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    let tags = labels.map(|(name, value)| (encoded(name), encoded(value)));
+    let number = (NUMBER_TAG.to_owned(), number.to_string());
+    SeriesKey::with_labels(metric(prefix, key), tags.chain([number]))
+}
+
+/// How the part of a request about a series begins, up to its first sample.
+pub(super) fn beginning(tagged: &SeriesKey) -> String {
+    let tags = tagged.labels().iter();
+    let tags: serde_json::Map<_, _> = tags.map(|(name, value)| (name.clone(), value.clone().into())).collect();
     format!(
         "{{\"name\":{},\"type\":\"double\",\"tags\":{},\"datapoints\":[",
-        serde_json::Value::from(metric(prefix, key)),
+        serde_json::Value::from(tagged.name()),
         serde_json::Value::Object(tags)
     )
 }
@@ -48,7 +53,7 @@ mod tests {
     fn a_series_has_a_metric_and_tags() {
         let key = SeriesKey::with_labels("cpu:user", [("zone", "a=b"), ("empty", "")]);
         assert_eq!(
-            beginning("runs", 7, &key),
+            beginning(&tagged("runs", 7, &key)),
             "{\"name\":\"runs.cpu%3Auser\",\"type\":\"double\",\"tags\":{\"tsb_series\":\"7\",\"zone\":\"a%3Db\"},\
              \"datapoints\":["
         );

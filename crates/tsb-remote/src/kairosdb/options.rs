@@ -5,6 +5,9 @@ use std::time::Duration;
 /// All options except the address.
 #[derive(Clone, Debug)]
 pub struct KairosDbOptions {
+    /// `HOST[:PORT]` of the telnet listener, which answers nothing: samples go there, and are read back
+    /// over HTTP.
+    pub put: Option<String>,
     /// Deadline of a request.
     pub timeout: Duration,
     /// Whether to delete what an earlier run left under the prefix.
@@ -16,6 +19,7 @@ pub struct KairosDbOptions {
 impl Default for KairosDbOptions {
     fn default() -> Self {
         Self {
+            put: None,
             timeout: Duration::from_secs(10),
             drop: false,
             max_series: 1_000_000,

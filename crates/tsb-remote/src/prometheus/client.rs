@@ -228,10 +228,7 @@ impl Client for PrometheusClient {
     }
 
     fn durable(&self, level: Durability) -> Position {
-        match level {
-            Durability::Synced => Position(0),
-            _ => Position(self.acks.accepted()),
-        }
+        self.acks.durable(level, Durability::Buffered, 0)
     }
 
     /// Nothing to do: every ack has the highest level already.

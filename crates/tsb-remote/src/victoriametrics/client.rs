@@ -16,12 +16,14 @@ use super::options::VictoriaOptions;
 use super::times::{KeptTimes, MS_NS};
 use crate::Client;
 use crate::acks::Acks;
+use crate::unanswered::UnansweredSender;
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{Keys, read, write};
 use tsb_stores::store::{Ack, Capabilities, Exactness, Footprint, OnConflict, Position, Query, Refusals, Scope, Stats};
 
 mod newest;
 mod opening;
+mod put;
 mod snapshot;
 mod writing;
 
@@ -46,6 +48,8 @@ struct Known {
 #[derive(Debug)]
 pub struct VictoriaClient {
     connection: Arc<VictoriaConnection>,
+    /// Where samples go, if not over HTTP.
+    put: Option<UnansweredSender>,
     options: VictoriaOptions,
     retention_ms: Option<i64>,
     keys: RwLock<Keys>,
@@ -66,6 +70,14 @@ impl VictoriaClient {
     /// The times that the server takes at this moment.
     fn kept(&self) -> KeptTimes {
         KeptTimes::new(self.clock.wall(), self.retention_ms.unwrap_or(i64::MAX))
+    }
+
+    /// What an acknowledgement is worth.
+    const fn acknowledges(&self) -> Durability {
+        match self.put {
+            Some(_) => Durability::Unconfirmed,
+            None => Durability::Volatile,
+        }
     }
 
     fn keys_of(&self, numbers: &[u32]) -> Vec<SeriesKey> {
@@ -94,14 +106,20 @@ impl Client for VictoriaClient {
     type Cursor = VictoriaCursor;
 
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = Capabilities::new(Durability::Volatile, Durability::Synced);
+        let flushes = match self.put {
+            Some(_) => Durability::Unconfirmed,
+            None => Durability::Synced,
+        };
+        let mut capabilities = Capabilities::new(self.acknowledges(), flushes);
         capabilities.exactness = Exactness::Significant(DIGITS);
         capabilities.duplicate = OnConflict::KeptBoth;
-        capabilities.resolution_ns = MS_NS;
+        capabilities.resolution_ns = self.put.as_ref().map_or(MS_NS, |_| put::RESOLUTION_NS);
         capabilities.special_values = false;
         capabilities.persistent = true;
         capabilities.retention_ns = self.retention_ms.and_then(|ms| ms.checked_mul(MS_NS));
         capabilities.visibility_delay_ms = VISIBILITY_DELAY_MS;
+        // What was sent without an answer may not be there.
+        capabilities.counts_samples = self.put.is_none();
         capabilities
     }
 
@@ -110,6 +128,9 @@ impl Client for VictoriaClient {
         let place = self.connection.place();
         for (_, key) in series {
             start_of(key, place)?;
+            if self.put.is_some() {
+                put::check(key, place)?;
+            }
         }
         let mut keys = write(&self.keys);
         let mut known = write(&self.known);
@@ -125,18 +146,27 @@ impl Client for VictoriaClient {
         self.acks.check_open()?;
         let mut numbers = Vec::new();
         let numbered = read(&self.keys).numbered(batch, &mut numbers)?;
-        let rejected = self.write_batch(&numbered).await?;
-        Ok(self.acks.ack(batch.len(), &rejected, refused, Durability::Volatile))
+        let rejected = match &self.put {
+            Some(sender) => self.put(sender, &numbered).await?,
+            None => self.write_batch(&numbered).await?,
+        };
+        Ok(self.acks.ack(batch.len(), &rejected, refused, self.acknowledges()))
     }
 
     fn durable(&self, level: Durability) -> Position {
         self.acks
-            .durable(level, Durability::Volatile, self.synced.load(Ordering::Acquire))
+            .durable(level, self.acknowledges(), self.synced.load(Ordering::Acquire))
     }
 
     async fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
         self.acks.check_open()?;
         read(&self.keys).check_scope(scope)?;
+        if level > self.acknowledges() && self.put.is_some() {
+            return Err(Error::Unsupported {
+                store: self.to_string(),
+                what: "a flush of samples that nobody acknowledged",
+            });
+        }
         if level > Durability::Volatile {
             let accepted = self.acks.accepted();
             self.snapshot().await?;
@@ -187,10 +217,12 @@ impl Client for VictoriaClient {
     }
 
     async fn close(&self) -> Result<()> {
-        if self.acks.close() {
-            self.snapshot().await
-        } else {
-            Ok(())
+        if !self.acks.close() {
+            return Ok(());
         }
+        if let Some(sender) = &self.put {
+            sender.close().await;
+        }
+        self.snapshot().await
     }
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct VictoriaOptions {
     /// Maximum number of samples per request, at least 1.
     pub lines: usize,
+    /// `HOST[:PORT]` of the listener for OpenTSDB's lines, which answers nothing: samples go there, and
+    /// are read back over HTTP.
+    pub put: Option<String>,
     /// Deadline of a request.
     pub timeout: Duration,
     /// Whether to delete what an earlier run left under the label.
@@ -19,6 +22,7 @@ impl Default for VictoriaOptions {
     fn default() -> Self {
         Self {
             lines: 10_000,
+            put: None,
             timeout: Duration::from_secs(10),
             drop: false,
             max_series: 1_000_000,

@@ -404,6 +404,13 @@ const CREDENTIALS: OptionInfo = option(
     None,
     "file that holds user:password, and that others cannot read; without it, the variable of docs/formats/plan.md",
 );
+/// Of servers that listen for `put` lines as well.
+const PUT: OptionInfo = option(
+    "put",
+    Kind::Checked("HOST[:PORT]", |text| !text.is_empty()),
+    None,
+    "send put lines to this port, which answers nothing, and read back over HTTP; the port is 4242 if not named",
+);
 const TLS: OptionInfo = option("tls", Kind::Word(&["0", "1"]), Some("0"), "1: speak TLS");
 const TLS_CA: OptionInfo = option(
     "tls_ca",

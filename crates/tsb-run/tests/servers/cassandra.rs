@@ -1,5 +1,6 @@
 //! Cassandra, killed, cut off, and with a password.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,8 @@ use crate::outage::{
 };
 use crate::{Test, of_program, places};
 
+mod three;
+
 pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_while_the_commit_log_is_synced_later", killed),
@@ -28,6 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a_place_from_its_making_to_its_removal", place),
         ("tables_of_another_program_are_refused", of_another_program),
         ("what_does_not_fit_the_keyspace_is_refused", unfitting),
+        ("a_node_of_three_is_killed", three::a_node_is_killed),
     ];
     of_program(places::CASSANDRA, "TSB_TEST_CASSANDRA_PROGRAM", tests)
 }
@@ -54,16 +58,27 @@ struct Node {
 impl Node {
     /// A node with more of Java's properties.
     fn start(arguments: &str, properties: &'static [&'static str]) -> Result<Self, Failed> {
-        let [port, storage_port] = free_ports()?;
+        Self::start_at(Ipv4Addr::LOCALHOST, free_ports()?, arguments, properties)
+    }
+
+    /// A node at an address and two ports, for clients and for other nodes.
+    fn start_at(
+        address: Ipv4Addr,
+        [port, storage_port]: [u16; 2],
+        arguments: &str,
+        properties: &'static [&'static str],
+    ) -> Result<Self, Failed> {
         let folder = Path::new(arguments).parent().ok_or("the program has no folder")?;
         let shell = folder.join("shell/bin/cqlsh");
         let arguments = format!("@{arguments}");
-        let daemon = Daemon::start(port, move |folder| {
+        let daemon = Daemon::start_at(SocketAddrV4::new(address, port), move |folder| {
             let mut command = Command::new("java");
             command.arg(&arguments).arg("-Xmx512m");
             command.arg(format!("-Dcassandra.storagedir={}", folder.display()));
             command.arg(format!("-Dcassandra.native_transport_port={port}"));
             command.arg(format!("-Dcassandra.storage_port={storage_port}"));
+            command.arg(format!("-Dcassandra.settings.listen_address={address}"));
+            command.arg(format!("-Dcassandra.settings.rpc_address={address}"));
             command
                 .args(properties)
                 .arg("org.apache.cassandra.service.CassandraDaemon");

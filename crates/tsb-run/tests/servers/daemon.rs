@@ -1,6 +1,6 @@
 //! A server of a test's own, which can be killed and started again.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,29 +19,37 @@ static TRIED: AtomicU32 = AtomicU32::new(0);
 /// Between two looks.
 const PAUSE_NS: u64 = 20_000_000;
 
-/// A process that listens at a port, with a folder of its own.
+/// A process that listens at an address, with a folder of its own.
 pub(crate) struct Daemon {
     command: Box<dyn Fn(&Path) -> Command + Send + Sync>,
     folder: TempDir,
-    port: u16,
+    address: SocketAddrV4,
     child: Child,
 }
 
 impl Daemon {
-    /// Starts it, by a command that is told its folder.
+    /// Starts one that listens at a port of 127.0.0.1, by a command that is told its folder.
     pub(crate) fn start(port: u16, command: impl Fn(&Path) -> Command + Send + Sync + 'static) -> Result<Self, Failed> {
+        Self::start_at(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), command)
+    }
+
+    /// Starts one that listens at an address.
+    pub(crate) fn start_at(
+        address: SocketAddrV4,
+        command: impl Fn(&Path) -> Command + Send + Sync + 'static,
+    ) -> Result<Self, Failed> {
         let folder = tempfile::tempdir()?;
         let child = spawn(command(folder.path()))?;
         Ok(Self {
             command: Box::new(command),
             folder,
-            port,
+            address,
             child,
         })
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.address.port()
     }
 
     /// Ends it at once: SIGKILL.
@@ -59,9 +67,7 @@ impl Daemon {
 
     pub(crate) fn await_listening(&self) -> Result<(), Failed> {
         until("it listens", || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
-                .map(drop)
-                .map_err(Failed::from)
+            TcpStream::connect(self.address).map(drop).map_err(Failed::from)
         })
     }
 }

@@ -11,11 +11,11 @@ use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::verdict::Status;
 use tsb_run::place::Place;
 use tsb_run::spec::Spec;
-use tsb_run::{AskedRate, Controls, Plan, Transport, open, run_plan};
+use tsb_run::{Controls, Plan, open, run_plan};
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 
 use crate::daemon::{Daemon, free_ports};
-use crate::in_flight::{AROUND_OUTAGE_NS, interrupted_by};
+use crate::in_flight::{AROUND_OUTAGE_NS, names_what_was_lost_on_the_way, per_second};
 use crate::outage::nobody_answers;
 use crate::{Test, of_program, places};
 
@@ -109,42 +109,20 @@ fn configure(folder: &Path, [line, pickle, query]: [u16; 3]) -> Result<(), Faile
     Ok(())
 }
 
-fn plan(spec: &str, duration_ns: u64) -> Result<Plan, Failed> {
-    let mut plan = Plan {
-        stores: vec![spec.parse()?],
-        transport: Transport::Inproc,
-        duration_ns: Some(duration_ns),
-        rate: AskedRate::Natural,
-        calibrate: false,
-        ..Plan::default()
-    };
-    plan.workload.series = Some(54);
-    plan.workload.interval_ns = Some(SECOND_NS);
-    Ok(plan.complete()?)
-}
-
-/// What the cache held when it was killed, and what was sent while nothing listened, is lost on the
-/// way: nothing was acknowledged.
+/// What the cache held when it was killed is lost, too.
 fn killed(program: &str) -> Result<(), Failed> {
     let mut carbon = Carbon::start(program)?;
-    let plan = plan(&carbon.spec(), AROUND_OUTAGE_NS)?;
-    let run = interrupted_by(&plan, || {
+    let plan = per_second(&carbon.spec(), AROUND_OUTAGE_NS)?;
+    names_what_was_lost_on_the_way(&plan, || {
         carbon.cache.kill()?;
         MonotonicClock::new().wait_until(2 * SECOND_NS);
         carbon.cache.restart()
-    })?;
-    let count = |counter| run.ledger.counts.get(counter).unwrap_or(0);
-    let is_open = count(Counter::Confirmed) == 0 && count(Counter::Unknown) == count(Counter::Sent);
-    let is_named = count(Counter::Lost) == 0 && count(Counter::Accepted) == count(Counter::Verified);
-    if !is_open || !is_named || count(Counter::Shed) == 0 || count(Counter::Verified) < 2 * 54 {
-        return Err(format!("{:?}, {:?}", run.verdict, run.ledger).into());
-    }
-    Ok(())
+    })
 }
 
 fn place(program: &str) -> Result<(), Failed> {
     let carbon = Carbon::start(program)?;
-    let plan = plan(&carbon.spec(), 3 * SECOND_NS)?;
+    let plan = per_second(&carbon.spec(), 3 * SECOND_NS)?;
     let run = |plan: &Plan| run_plan(plan, &Controls::default(), &open);
     let first = run(&plan)?.run;
     let count = |counter| first.ledger.counts.get(counter);

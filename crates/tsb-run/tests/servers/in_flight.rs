@@ -24,7 +24,7 @@ pub(crate) const AROUND_OUTAGE_NS: u64 = 300 * SECOND_NS;
 const BESIDE_OUTAGE_NS: u64 = 3 * SECOND_NS;
 
 /// Operations of 54 samples.
-fn plan(spec: &str, rate: AskedRate, duration_ns: u64, in_flight: usize) -> Result<Plan, Failed> {
+pub(crate) fn plan(spec: &str, rate: AskedRate, duration_ns: u64, in_flight: usize) -> Result<Plan, Failed> {
     let mut plan = Plan {
         stores: vec![spec.parse()?],
         transport: Transport::Inproc,
@@ -119,6 +119,37 @@ pub(crate) fn names_what_a_kill_took(
     Ok(())
 }
 
+/// The same into a server that acknowledges nothing: what it held, and what was sent while nothing
+/// listened, is lost on the way, and everything else is there.
+pub(crate) fn names_what_was_lost_on_the_way(
+    plan: &Plan,
+    outage: impl FnOnce() -> Result<(), Failed> + Send,
+) -> Result<(), Failed> {
+    let run = interrupted_by(plan, outage)?;
+    let count = |counter| run.ledger.counts.get(counter).unwrap_or(0);
+    let is_open = count(Counter::Confirmed) == 0 && count(Counter::Unknown) == count(Counter::Sent);
+    let is_named = count(Counter::Lost) == 0 && count(Counter::Accepted) == count(Counter::Verified);
+    if !is_open || !is_named || count(Counter::Shed) == 0 || count(Counter::Verified) < 2 * 54 {
+        return Err(format!("{:?}, {:?}", run.verdict, run.ledger).into());
+    }
+    Ok(())
+}
+
+/// 54 series, each with a sample per second.
+pub(crate) fn per_second(spec: &str, duration_ns: u64) -> Result<Plan, Failed> {
+    let mut plan = Plan {
+        stores: vec![spec.parse()?],
+        transport: Transport::Inproc,
+        duration_ns: Some(duration_ns),
+        rate: AskedRate::Natural,
+        calibrate: false,
+        ..Plan::default()
+    };
+    plan.workload.series = Some(54);
+    plan.workload.interval_ns = Some(SECOND_NS);
+    Ok(plan.complete()?)
+}
+
 /// Operations of 54 samples at a steady rate, for longer than the outage.
 fn steady(spec: &str) -> Result<Plan, Failed> {
     plan(spec, AskedRate::PerSecond(200 * 54), AROUND_OUTAGE_NS, 256)
@@ -129,7 +160,7 @@ pub(crate) fn interrupted_by(plan: &Plan, outage: impl FnOnce() -> Result<(), Fa
     sound(interrupted(plan, outage)?)
 }
 
-fn interrupted(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<Run, Failed> {
+pub(crate) fn interrupted(plan: &Plan, outage: impl FnOnce() -> Result<(), Failed> + Send) -> Result<Run, Failed> {
     let sending = Arc::new(Sending::default());
     let controls = Controls {
         observer: Arc::clone(&sending) as Arc<dyn Observer>,

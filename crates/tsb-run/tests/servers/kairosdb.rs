@@ -2,13 +2,16 @@
 
 use std::process::Command;
 
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::{Batch, SeriesId, Timestamp};
 use tsb_run::spec::open;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{Refusals, Store, StoreExt, TimeRange};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{PATIENCE_S, names_what_a_kill_took};
+use crate::in_flight::{
+    AROUND_OUTAGE_NS, PATIENCE_S, names_what_a_kill_took, names_what_was_lost_on_the_way, per_second,
+};
 use crate::outage::{Survivors, nobody_answers, opened, outlives_every_manner, survives_in_parts};
 use crate::{Test, of_program, places};
 
@@ -16,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted", killed),
         ("killed_with_many_in_flight", killed_with_many_in_flight),
+        ("lines_that_nobody_acknowledges", lines),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("kairosdb")),
         ("what_json_cannot_hold_is_refused", refused),
@@ -26,12 +30,18 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// A server whose program is a file with arguments of Java.
 fn server(arguments: &str) -> Result<Daemon, Failed> {
+    server_with(arguments, "service.telnet: \"<disabled>\"")
+}
+
+/// A server with one more line in its configuration.
+fn server_with(arguments: &str, line: &str) -> Result<Daemon, Failed> {
     let [port] = free_ports()?;
+    let line = line.to_owned();
     let arguments = format!("@{arguments}");
     let daemon = Daemon::start(port, move |folder| {
         let conf = folder.join("kairosdb.conf");
         let text = format!(
-            "kairosdb: {{\nservice.telnet: \"<disabled>\"\njetty.port: {port}\njetty.address: \"127.0.0.1\"\n\
+            "kairosdb: {{\n{line}\njetty.port: {port}\njetty.address: \"127.0.0.1\"\n\
              datastore.h2.database_path: \"{0}/h2\"\nqueue_processor.queue_path: \"{0}/queue\"\n\
              query_cache.cache_dir: \"{0}/cache\"\n}}\n",
             folder.display()
@@ -69,6 +79,20 @@ fn killed(arguments: &str) -> Result<(), Failed> {
     let store = opened(&spec(daemon.port(), ""))?;
     survives_in_parts(&*store, Survivors::ButTheEnd, |_| {
         daemon.kill()?;
+        daemon.restart()?;
+        answers(&daemon)
+    })
+}
+
+/// Lines of the telnet protocol, which the server takes without a word.
+fn lines(arguments: &str) -> Result<(), Failed> {
+    let [put] = free_ports()?;
+    let listener = format!("telnetserver.port: {put}\ntelnetserver.address: \"127.0.0.1\"");
+    let mut daemon = server_with(arguments, &listener)?;
+    let spec = spec(daemon.port(), &format!("put=127.0.0.1:{put}&timeout=2s"));
+    names_what_was_lost_on_the_way(&per_second(&spec, AROUND_OUTAGE_NS)?, || {
+        daemon.kill()?;
+        MonotonicClock::new().wait_until(2 * SECOND_NS);
         daemon.restart()?;
         answers(&daemon)
     })

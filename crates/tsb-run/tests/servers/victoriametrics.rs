@@ -9,7 +9,9 @@ use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{Scope, Store, StoreExt, TimeRange};
 
 use crate::daemon::{Daemon, free_ports, output, until};
-use crate::in_flight::{PATIENCE_S, names_what_a_kill_took};
+use crate::in_flight::{
+    AROUND_OUTAGE_NS, PATIENCE_S, names_what_a_kill_took, names_what_was_lost_on_the_way, per_second,
+};
 use crate::life;
 use crate::outage::{Outcome, nobody_answers, opened, outlives_every_manner, tick};
 use crate::{Test, of_program, places};
@@ -18,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let tests: &[(&str, Test)] = &[
         ("killed_and_restarted", killed),
         ("killed_in_the_middle_of_a_run", killed_in_a_run),
+        ("lines_that_nobody_acknowledges", lines),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("victoriametrics")),
         ("a_password", password),
@@ -27,13 +30,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     of_program(places::VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS_PROGRAM", tests)
 }
 
-fn server(program: &str, options: &'static [&'static str]) -> Result<Daemon, Failed> {
+fn server(program: &str, options: &[&str]) -> Result<Daemon, Failed> {
     let [port] = free_ports()?;
     let program = program.to_owned();
+    let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
     let daemon = Daemon::start(port, move |folder| {
         let mut command = Command::new(&program);
         command.arg(format!("-storageDataPath={}", folder.join("data").display()));
-        command.arg(format!("-httpListenAddr=127.0.0.1:{port}")).args(options);
+        command.arg(format!("-httpListenAddr=127.0.0.1:{port}")).args(&options);
         command
     })?;
     until("it answers", || {
@@ -55,6 +59,19 @@ fn ticks(store: &dyn Store, number: i64) -> Result<Vec<i64>, Failed> {
             return Ok(samples.iter().map(|(at, _)| at.as_secs() - 1_700_000_000).collect());
         }
         Err(format!("{} samples are there, not that of tick {number}", samples.len()).into())
+    })
+}
+
+/// Lines of OpenTSDB, which the server takes without a word.
+fn lines(program: &str) -> Result<(), Failed> {
+    let [put] = free_ports()?;
+    let listener = format!("-opentsdbListenAddr=127.0.0.1:{put}");
+    let mut daemon = server(program, &["-retentionPeriod=100y", &listener])?;
+    let spec = spec(daemon.port(), &format!("put=127.0.0.1:{put}&timeout=2s"));
+    names_what_was_lost_on_the_way(&per_second(&spec, AROUND_OUTAGE_NS)?, || {
+        daemon.kill()?;
+        MonotonicClock::new().wait_until(2 * SECOND_NS);
+        daemon.restart()
     })
 }
 

@@ -73,6 +73,14 @@ impl PutEncoder {
     }
 }
 
+impl Dialect {
+    /// Whether a line can say this time, cut to milliseconds: [`PutEncoder`] leaves out a sample of
+    /// any other.
+    pub fn carries(self, at: Timestamp) -> bool {
+        time(self, at).length() > 0
+    }
+}
+
 /// A time and a space in the receiver's format; empty if it cannot be carried.
 fn time(dialect: Dialect, at: Timestamp) -> ShortText {
     let millis = at.0.div_euclid(MILLI_NS);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, RwLock};
 
+use tsb_core::wire::Protocol;
 use tsb_core::{SeriesKey, Timestamp};
 
 use super::super::body::MS_NS;
@@ -11,12 +12,15 @@ use super::{KairosDbClient, KnownSeries};
 use crate::Address;
 use crate::acks::Acks;
 use crate::series_registry::SeriesRegistry;
+use crate::unanswered::UnansweredSender;
 use tsb_stores::error::Result;
 use tsb_stores::parts::key_of;
 use tsb_stores::store::TimeRange;
 
 /// Series per request that asks for their names.
 const NAMES_MAX: usize = 50_000;
+/// The port for lines by default.
+const PUT_PORT: u16 = 4242;
 
 impl KairosDbClient {
     /// Connects and opens a prefix: one that runs have used is reopened.
@@ -39,8 +43,16 @@ impl KairosDbClient {
         for key in &keys {
             known.add(connection.prefix(), key);
         }
+        let put = options
+            .put
+            .as_deref()
+            .map(|host| UnansweredSender::new("KairosDB", host, PUT_PORT, Protocol::Kairosdb, options.timeout));
+        if let Some(put) = &put {
+            put.connect().await?;
+        }
         Ok(Self {
             connection: Arc::new(connection),
+            put,
             registry: SeriesRegistry::new(keys, options.max_series),
             known: RwLock::new(known),
             acks: Acks::default(),

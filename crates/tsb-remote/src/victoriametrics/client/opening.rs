@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 
 use serde::Deserialize;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::wire::Protocol;
 use tsb_core::{SeriesKey, Timestamp};
 
 use super::super::connection::VictoriaConnection;
@@ -17,9 +18,13 @@ use super::{Known, VictoriaClient, start_of};
 use crate::Address;
 use crate::acks::Acks;
 use crate::http::{LineReader, Request};
+use crate::unanswered::UnansweredSender;
 use tsb_stores::error::Result;
 use tsb_stores::parts::Keys;
 use tsb_stores::store::TimeRange;
+
+/// The port for OpenTSDB's lines by default.
+const PUT_PORT: u16 = 4242;
 
 impl VictoriaClient {
     /// Connects and opens the place.
@@ -44,8 +49,16 @@ impl VictoriaClient {
             .iter()
             .map(|key| start_of(key, connection.place()))
             .collect::<Result<_>>()?;
+        let put = options
+            .put
+            .as_deref()
+            .map(|host| UnansweredSender::new("VictoriaMetrics", host, PUT_PORT, Protocol::Opentsdb, options.timeout));
+        if let Some(put) = &put {
+            put.connect().await?;
+        }
         Ok(Self {
             connection: Arc::new(connection),
+            put,
             options: options.clone(),
             retention_ms: state.retention_ms,
             keys: RwLock::new(Keys::new(keys.clone(), options.max_series)),

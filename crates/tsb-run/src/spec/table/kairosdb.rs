@@ -8,7 +8,7 @@ use super::{Kind, MAX_SERIES, OptionInfo, PathKind, StoreInfo, option};
 pub(super) const INFO: StoreInfo = StoreInfo {
     scheme: "kairosdb",
     what: "KairosDB over HTTP, //HOST[:PORT]/PREFIX: a batch as one request in JSON, a metric per name; on H2 or Cassandra",
-    durability: "volatile, and visible a moment later: the server answers when samples are in its queue",
+    durability: "volatile, and visible a moment later: the server answers when samples are in its queue; with put= nothing is acknowledged",
     feature: Some("kairosdb"),
     is_wrapper: false,
     path: PathKind::Address { ports: &[8080] },
@@ -27,7 +27,8 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 4] = [
+static OPTIONS: [OptionInfo; 5] = [
+    super::PUT,
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
     option(
@@ -84,6 +85,7 @@ mod client {
     fn options(values: &Values<'_>) -> Result<KairosDbOptions> {
         let default = KairosDbOptions::default();
         Ok(KairosDbOptions {
+            put: values.word("put")?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

@@ -8,7 +8,7 @@ use super::{Kind, MAX_SERIES, OptionInfo, PathKind, StoreInfo, option};
 pub(super) const INFO: StoreInfo = StoreInfo {
     scheme: "victoriametrics",
     what: "VictoriaMetrics (one node) over HTTP, //HOST[:PORT]/LABEL: the text format, one line per sample",
-    durability: "volatile; a flush makes it synced, by a snapshot",
+    durability: "volatile; a flush makes it synced, by a snapshot; with put= nothing is acknowledged",
     feature: Some("victoriametrics"),
     is_wrapper: false,
     path: PathKind::Address { ports: &[8428] },
@@ -27,8 +27,9 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 5] = [
+static OPTIONS: [OptionInfo; 6] = [
     option("lines", Kind::Count, Some("10000"), "most samples per request"),
+    super::PUT,
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
     option(
@@ -95,6 +96,7 @@ mod client {
         let default = VictoriaOptions::default();
         Ok(VictoriaOptions {
             lines: values.usize_or("lines", default.lines)?,
+            put: values.word("put")?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

@@ -1,8 +1,8 @@
-//! One connection to a carbon daemon: encodes batches and hands the bytes to the operating system.
+//! One connection to a server that answers nothing: encodes batches and hands the bytes to the operating
+//! system.
 //!
-//! The daemon says nothing. A write that ends within its deadline was taken by the operating system;
-//! a connection that the daemon has ended is noticed before the next write, as far as the system
-//! knows by then.
+//! A write that ends within its deadline was taken by the operating system; a connection that the server
+//! has ended is noticed before the next write, as far as the system knows by then.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};
 use tsb_core::time::{Clock, MonotonicClock};
-use tsb_core::wire::Encoder;
-use tsb_core::wire::graphite::GraphiteEncoder;
-use tsb_core::wire::pickle::PickleEncoder;
-use tsb_core::{Batch, Catalog};
+use tsb_core::wire::{Encoder, Protocol};
+use tsb_core::{Batch, Catalog, SeriesKey};
 
-use super::options::GraphiteProtocol;
+use crate::address::host_with_port;
 use tsb_stores::error::{Error, Result, chain};
 
-/// Most bytes that a daemon may say and that are skipped; carbon says none.
+/// Most bytes that a server may say and that are skipped; carbon and KairosDB say none.
 const SKIPPED_MAX: usize = 1 << 16;
 
-/// One carbon daemon.
+/// A connection to one server.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(crate) struct UnansweredSender {
+    server: &'static str,
+    /// `HOST:PORT`.
     host: String,
-    protocol: GraphiteProtocol,
+    protocol: Protocol,
     timeout: Duration,
     link: Mutex<Link>,
 }
@@ -40,18 +40,18 @@ struct Link {
     bytes: Vec<u8>,
 }
 
-impl Sender {
-    /// To `HOST` or `HOST:PORT`.
-    pub(super) fn new(host: &str, protocol: GraphiteProtocol, timeout: Duration) -> Self {
-        let has_port = host
-            .rsplit_once(':')
-            .is_some_and(|(name, port)| port.parse::<u16>().is_ok() && (!name.contains(':') || name.ends_with(']')));
+impl UnansweredSender {
+    /// To a kind of server at `HOST` or `HOST:PORT`. Nothing is sent yet.
+    pub(crate) fn new(
+        server: &'static str,
+        host: &str,
+        default_port: u16,
+        protocol: Protocol,
+        timeout: Duration,
+    ) -> Self {
         Self {
-            host: if has_port {
-                host.to_owned()
-            } else {
-                format!("{host}:{}", protocol.port())
-            },
+            server,
+            host: host_with_port(host, default_port),
             protocol,
             timeout,
             link: Mutex::default(),
@@ -62,7 +62,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`Error::Unreachable`].
-    pub(super) async fn connect(&self) -> Result<()> {
+    pub(crate) async fn connect(&self) -> Result<()> {
         let attempt = async {
             let mut link = self.link.lock().await;
             self.connected(&mut link).await
@@ -77,7 +77,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`Error::Unreachable`] if nothing of it was sent, otherwise [`Error::Unknown`].
-    pub(super) async fn send(&self, batch: &Batch<'_>, catalog: impl FnOnce(usize) -> Option<Catalog>) -> Result<()> {
+    pub(crate) async fn send(&self, batch: &Batch<'_>, catalog: impl FnOnce(usize) -> Option<Catalog>) -> Result<()> {
         let clock = MonotonicClock::new();
         let late = || format!("not taken within {:?}", self.timeout);
         let ready = async {
@@ -108,10 +108,7 @@ impl Sender {
     fn encode(&self, link: &mut Link, batch: &Batch<'_>, catalog: impl FnOnce(usize) -> Option<Catalog>) -> Result<()> {
         if let Some(catalog) = catalog(link.series) {
             link.series = catalog.len();
-            let made: std::result::Result<Box<dyn Encoder>, _> = match self.protocol {
-                GraphiteProtocol::Plaintext => GraphiteEncoder::new(&catalog).map(|made| Box::new(made) as _),
-                GraphiteProtocol::Pickle => PickleEncoder::new(&catalog).map(|made| Box::new(made) as _),
-            };
+            let made = self.protocol.encoder(&catalog);
             let made = made.map_err(|error| Error::Backend {
                 action: self.action(),
                 source: error.into(),
@@ -138,16 +135,16 @@ impl Sender {
     }
 
     /// Ends the connection; what the operating system has taken is still sent.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let mut link = self.link.lock().await;
         if let Some(mut stream) = link.stream.take() {
-            // The daemon may have ended it before.
+            // The server may have ended it before.
             let _ = stream.shutdown().await;
         }
     }
 
     fn action(&self) -> String {
-        format!("send samples (carbon at {}, {})", self.host, self.protocol.name())
+        format!("send samples ({} at {}, {})", self.server, self.host, self.protocol)
     }
 
     fn unsent(&self, why: String) -> Error {
@@ -165,7 +162,7 @@ impl Sender {
     }
 }
 
-/// Whether a daemon has not ended a connection, as far as is known. Skips what it said.
+/// Whether a server has not ended a connection, as far as is known. Skips what it said.
 fn is_open(stream: &TcpStream) -> bool {
     let (mut skipped, mut buffer) = (0, [0; 4_096]);
     while skipped < SKIPPED_MAX {
@@ -176,4 +173,16 @@ fn is_open(stream: &TcpStream) -> bool {
         }
     }
     false
+}
+
+/// Series by number as the catalog of an encoder that knows `known` of them; `None`: it knows all.
+pub(crate) fn catalog_beyond(known: usize, series: impl ExactSizeIterator<Item = SeriesKey>) -> Option<Catalog> {
+    if series.len() <= known {
+        return None;
+    }
+    let mut catalog = Catalog::new();
+    for key in series {
+        catalog.intern(key);
+    }
+    Some(catalog)
 }
