@@ -167,7 +167,8 @@ const THREADS: &str = "12";
 
 /// Conformance and audit on each of them, without what is slow.
 pub(super) fn check() -> Result<Outcome> {
-    with_servers(&[], |memory| {
+    let memory = MemoryDisk::new()?;
+    with_servers(&[], memory.as_ref(), |memory| {
         let kept = if memory.is_some() {
             "files in memory"
         } else {
@@ -177,14 +178,14 @@ pub(super) fn check() -> Result<Outcome> {
     })
 }
 
-/// The slow checks.
+/// The slow checks, with all files on disk: the tables of QuestDB alone take 16 GB, mostly empty.
 pub(super) fn slow() -> Result<Outcome> {
     let missing = packages::missing_for_slow_servers();
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
     }
     let more: Vec<&str> = SLOW_RUNS.iter().map(|(name, ..)| *name).collect();
-    with_servers(&more, |memory| {
+    with_servers(&more, None, |memory| {
         let mut notes = Vec::new();
         for name in slow_names().chain(SLOW_SERVERS.iter().map(|(name, ..)| *name)) {
             let mut test = tests(&[], memory)?;
@@ -200,9 +201,13 @@ fn slow_names() -> impl Iterator<Item = &'static str> {
     SLOW.iter().flat_map(|(_, names)| names.iter().copied())
 }
 
-/// Starts the servers that are not up, and `more`, and stops those afterwards. Their files are in memory where
-/// there is room.
-fn with_servers(more: &[&str], run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>) -> Result<Outcome> {
+/// Starts the servers that are not up, and `more`, and stops those afterwards. Their files are in
+/// `memory`, if there is room.
+fn with_servers(
+    more: &[&str],
+    memory: Option<&MemoryDisk>,
+    run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>,
+) -> Result<Outcome> {
     let missing = packages::missing_for_servers();
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
@@ -212,15 +217,14 @@ fn with_servers(more: &[&str], run: impl FnOnce(Option<&MemoryDisk>) -> Result<S
         .map(|(name, _)| *name)
         .chain(more.iter().copied())
         .collect();
-    let memory = MemoryDisk::new()?;
-    if let Some(memory) = &memory {
+    if let Some(memory) = memory {
         servers::keep_in(memory.path());
         // What a run left running that was killed.
         servers::down(&names)?;
     }
     let ours: Vec<&str> = names.iter().copied().filter(|name| !servers::is_up(name)).collect();
     // In memory the records of servers go with their files, so that none may be left running.
-    let ended = servers::up(&names).and_then(|()| run(memory.as_ref()));
+    let ended = servers::up(&names).and_then(|()| run(memory));
     if !ours.is_empty() {
         servers::down(&ours)?;
     }
