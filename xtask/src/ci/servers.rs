@@ -168,7 +168,8 @@ const THREADS: &str = "12";
 /// Conformance and audit on each of them, without what is slow.
 pub(super) fn check() -> Result<Outcome> {
     let memory = MemoryDisk::new()?;
-    with_servers(&[], memory.as_ref(), |memory| {
+    let memory = memory.as_ref();
+    with_servers(&[], memory, || {
         let kept = if memory.is_some() {
             "files in memory"
         } else {
@@ -185,10 +186,10 @@ pub(super) fn slow() -> Result<Outcome> {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
     }
     let more: Vec<&str> = SLOW_RUNS.iter().map(|(name, ..)| *name).collect();
-    with_servers(&more, None, |memory| {
+    with_servers(&more, None, || {
         let mut notes = Vec::new();
         for name in slow_names().chain(SLOW_SERVERS.iter().map(|(name, ..)| *name)) {
-            let mut test = tests(&[], memory)?;
+            let mut test = tests(&[], None)?;
             let count = tests_run::counted(test.args(["--", name, "--test-threads", THREADS]));
             notes.push(format!("{name}: {}", count.with_context(|| name)?.note()));
         }
@@ -203,11 +204,7 @@ fn slow_names() -> impl Iterator<Item = &'static str> {
 
 /// Starts the servers that are not up, and `more`, and stops those afterwards. Their files are in
 /// `memory`, if there is room.
-fn with_servers(
-    more: &[&str],
-    memory: Option<&MemoryDisk>,
-    run: impl FnOnce(Option<&MemoryDisk>) -> Result<String>,
-) -> Result<Outcome> {
+fn with_servers(more: &[&str], memory: Option<&MemoryDisk>, run: impl FnOnce() -> Result<String>) -> Result<Outcome> {
     let missing = packages::missing_for_servers();
     if !missing.is_empty() {
         return Ok(Outcome::NotRun(format!("install {}", missing.join(", "))));
@@ -224,7 +221,7 @@ fn with_servers(
     }
     let ours: Vec<&str> = names.iter().copied().filter(|name| !servers::is_up(name)).collect();
     // In memory the records of servers go with their files, so that none may be left running.
-    let ended = servers::up(&names).and_then(|()| run(memory));
+    let ended = servers::up(&names).and_then(|()| run());
     if !ours.is_empty() {
         servers::down(&ours)?;
     }
@@ -273,10 +270,10 @@ fn audits(audited: &[AuditedRun]) -> Result<String> {
     for (server, options, series, rate) in audited {
         let store = servers::store_of(server)?;
         let separator = if store.contains('?') { '&' } else { '?' };
-        let put = servers::put_port_of(server)?;
-        let options = options
-            .replace("PID", &std::process::id().to_string())
-            .replace("PUT", &format!("127.0.0.1:{put}"));
+        let mut options = options.replace("PID", &std::process::id().to_string());
+        if options.contains("PUT") {
+            options = options.replace("PUT", &format!("127.0.0.1:{}", servers::put_port_of(server)?));
+        }
         let store = format!("{store}{separator}{options}");
         let mut run = Command::new(target_folder()?.join("debug/tsb"));
         run.current_dir(root()).args([
