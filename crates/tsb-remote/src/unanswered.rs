@@ -19,6 +19,10 @@ use tsb_stores::error::{Error, Result, chain};
 /// Most bytes that a server may say and that are skipped; carbon and KairosDB say none.
 const SKIPPED_MAX: usize = 1 << 16;
 
+/// The port for `put` lines by default.
+#[cfg(any(feature = "kairosdb", feature = "victoriametrics"))]
+const PUT_PORT: u16 = 4242;
+
 /// A connection to one server.
 #[derive(Debug)]
 pub(crate) struct UnansweredSender {
@@ -56,6 +60,23 @@ impl UnansweredSender {
             timeout,
             link: Mutex::default(),
         }
+    }
+
+    /// To the port of a server for `put` lines, connected; `None` if no host is named.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    #[cfg(any(feature = "kairosdb", feature = "victoriametrics"))]
+    pub(crate) async fn for_put_lines(
+        server: &'static str,
+        host: Option<&str>,
+        protocol: Protocol,
+        timeout: Duration,
+    ) -> Result<Option<Self>> {
+        let Some(host) = host else { return Ok(None) };
+        let sender = Self::new(server, host, PUT_PORT, protocol, timeout);
+        sender.connect().await?;
+        Ok(Some(sender))
     }
 
     /// Connects, if it is not connected.

@@ -73,7 +73,8 @@ impl Server for KairosDb {
         // A folder of its own: KairosDB reads every configuration beside the one that it is given.
         let folder = site.subfolder("kairosdb")?;
         let conf = format!(
-            "kairosdb: {{\ntelnetserver.port: {put}\ntelnetserver.address: \"127.0.0.1\"\njetty.port: {port}\njetty.address: \"127.0.0.1\"\n{datastore}\
+            "kairosdb: {{\ntelnetserver.port: {put}\ntelnetserver.address: \"127.0.0.1\"\n\
+             jetty.port: {port}\njetty.address: \"127.0.0.1\"\n{datastore}\
              queue_processor.queue_path: \"{0}/queue\"\nquery_cache.cache_dir: \"{0}/cache\"\n}}\n",
             folder.display()
         );

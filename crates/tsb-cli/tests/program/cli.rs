@@ -8,18 +8,11 @@ use std::process::{Child, Output, Stdio};
 use serde_json::Value;
 
 use crate::ingest::listening;
+use crate::output::{output_of, stderr};
 use crate::program::tsb;
-
-fn output(arguments: &[&str]) -> Output {
-    tsb(arguments).output().unwrap()
-}
 
 fn code(output: &Output) -> Option<i32> {
     output.status.code()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A short run that must end well, as JSON.
@@ -40,7 +33,7 @@ fn run(more: &[&str]) -> Value {
         "300ms",
     ];
     arguments.extend(more);
-    let output = output(&arguments);
+    let output = output_of(&arguments);
     assert!(matches!(code(&output), Some(0 | 3)), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -106,7 +99,7 @@ fn a_report_reruns_itself_with_the_same_samples() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("report.json");
     let first = run(&["--out", path.to_str().unwrap(), "--transport", "inproc", "--seed", "7"]);
-    let again = output(&["run", "--quiet", "--format", "json", "--plan", path.to_str().unwrap()]);
+    let again = output_of(&["run", "--quiet", "--format", "json", "--plan", path.to_str().unwrap()]);
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(first["fingerprint"], again["fingerprint"]);
     assert_eq!(first["plan"], again["plan"]);
@@ -123,8 +116,8 @@ fn a_run_file_says_the_same_as_flags() {
         "workload = \"mix\"\nseries = \"540\"\nduration = \"1s\"\nlate = \"1%\"\n",
     )
     .unwrap();
-    let by_file = output(&["run", "--print-plan", "--plan", path.to_str().unwrap()]);
-    let by_flags = output(&[
+    let by_file = output_of(&["run", "--print-plan", "--plan", path.to_str().unwrap()]);
+    let by_flags = output_of(&[
         "run",
         "--print-plan",
         "--workload",
@@ -142,7 +135,7 @@ fn a_run_file_says_the_same_as_flags() {
 
 #[test]
 fn csv_has_a_line_an_interval() {
-    let output = output(&[
+    let output = output_of(&[
         "run",
         "--quiet",
         "--format",
@@ -183,7 +176,7 @@ fn an_interval_log_is_read_by_the_public_reader() {
 }
 
 fn refused(arguments: &[&str], exit: i32, words: &[&str]) {
-    let output = output(arguments);
+    let output = output_of(arguments);
     let text = stderr(&output);
     assert_eq!(code(&output), Some(exit), "{arguments:?}: {text}");
     for word in words {
@@ -277,7 +270,7 @@ fn garbage_files_are_errors_with_a_place() {
     refused(&["run", "--fleet-file", &key], 2, &["key.toml"]);
     for trace in [&binary, &cut, &key] {
         let workload = format!("trace:{trace}");
-        let output = output(&["run", "--duration", "100ms", "--workload", &workload]);
+        let output = output_of(&["run", "--duration", "100ms", "--workload", &workload]);
         assert_eq!(code(&output), Some(2), "{}", stderr(&output));
     }
 }
@@ -314,7 +307,7 @@ fn emit_and_ingest_are_two_programs_that_agree() {
         let listen = format!("{scheme}://{place}");
         let (listener, address) = ingest(&["--listen", &listen]);
         let to = format!("{scheme}://{address}");
-        let sent = output(&[
+        let sent = output_of(&[
             "emit",
             "--quiet",
             "--format",
@@ -374,7 +367,7 @@ fn dalmatiner_runs_over_thirty_sockets() {
             "1s",
         ];
         arguments.extend(fleet.iter().chain(&wire));
-        let output = output(&arguments);
+        let output = output_of(&arguments);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let ledger = &report["ledger"];
         assert_eq!(
@@ -478,7 +471,7 @@ fn an_interrupted_run_ends_with_a_partial_report_that_balances() {
 fn a_machine_is_recorded_and_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("own.tsbtrace");
-    let recorded = output(&[
+    let recorded = output_of(&[
         "record",
         "--quiet",
         "--out",
@@ -489,7 +482,7 @@ fn a_machine_is_recorded_and_replayed() {
         "50ms",
     ]);
     assert_eq!(code(&recorded), Some(0), "{}", stderr(&recorded));
-    let again = output(&[
+    let again = output_of(&[
         "record",
         "--quiet",
         "--out",
@@ -499,7 +492,7 @@ fn a_machine_is_recorded_and_replayed() {
     ]);
     assert_eq!(code(&again), Some(2), "a trace is never overwritten");
     let workload = format!("trace:{}", path.to_str().unwrap());
-    let replayed = output(&[
+    let replayed = output_of(&[
         "run",
         "--quiet",
         "--format",
@@ -522,7 +515,7 @@ fn a_machine_is_recorded_and_replayed() {
 
 #[test]
 fn the_other_commands_print_what_they_promise() {
-    let stores = output(&["stores", "--format", "json"]);
+    let stores = output_of(&["stores", "--format", "json"]);
     let stores: Value = serde_json::from_slice(&stores.stdout).unwrap();
     let schemes: Vec<&str> = stores["stores"]
         .as_array()
@@ -533,13 +526,13 @@ fn the_other_commands_print_what_they_promise() {
     for scheme in ["null", "memory", "ring", "throttle"] {
         assert!(schemes.contains(&scheme), "{schemes:?}");
     }
-    let doctor = output(&["doctor", "--format", "json"]);
+    let doctor = output_of(&["doctor", "--format", "json"]);
     let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
     assert!(doctor["findings"].as_array().unwrap().len() > 5);
-    let completions = output(&["completions", "bash"]);
+    let completions = output_of(&["completions", "bash"]);
     assert!(String::from_utf8_lossy(&completions.stdout).contains("--store"));
-    let man = output(&["man"]);
+    let man = output_of(&["man"]);
     assert!(String::from_utf8_lossy(&man.stdout).contains(".TH tsb"));
-    let help = output(&["run", "--help"]);
+    let help = output_of(&["run", "--help"]);
     assert!(String::from_utf8_lossy(&help.stdout).contains("coordinated omission") || help.stdout.len() > 2_000);
 }

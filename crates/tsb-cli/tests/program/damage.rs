@@ -2,10 +2,9 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
-use crate::program;
 use serde_json::Value;
 use tempfile::TempDir;
 use tsb_core::time::{Clock, ManualClock, MonotonicClock};
@@ -15,6 +14,9 @@ use tsb_rrdcached::{FileBounds, FileCache};
 use tsb_run::spec::Spec;
 use tsb_stores::write_cache::{CheckpointOptions, JournalOptions, SyncPolicy, WriteCache, WriteCacheOptions};
 use tsb_stores::{Store, StoreExt};
+
+use crate::output::{output_of, stderr};
+use crate::program;
 
 /// A run of one host.
 const SMALL: [&str; 9] = [
@@ -30,14 +32,6 @@ const SMALL: [&str; 9] = [
 ];
 
 const RRD: &str = "step=1s&heartbeat=10s&archives=average:1:600";
-
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// RRD files behind a write cache with a journal.
 struct CachedFiles {
@@ -85,7 +79,7 @@ impl CachedFiles {
             "--store",
             &store,
         ];
-        let output = tsb(&[&SMALL[..], &more].concat());
+        let output = output_of(&[&SMALL[..], &more].concat());
         assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
         std::fs::write(self.folder.path().join("report.json"), &output.stdout).unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
@@ -130,7 +124,7 @@ fn a_query_says_what_a_flipped_bit_has_cost_and_changes_nothing_of_it() {
     let segment = place.newest_segment().unwrap();
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
     let damaged = flip(&segment, length / 2);
-    let query = || tsb(&["query", &place.store(), "--series", "left"]);
+    let query = || output_of(&["query", &place.store(), "--series", "left"]);
     let output = query();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
@@ -165,7 +159,7 @@ fn a_verification_says_damage_of_what_it_does_not_read_and_leaves_it() {
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
     let damaged = flip(&segment, length / 2);
     let report = place.folder.path().join("report.json");
-    let output = tsb(&["verify", report.to_str().unwrap(), "--format", "json"]);
+    let output = output_of(&["verify", report.to_str().unwrap(), "--format", "json"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let named = format!("{} is damaged", segment.display());
@@ -212,10 +206,10 @@ fn a_killed_run_whose_journal_lost_its_head_gives_its_samples_back() {
     assert!(holds(6_000), "{said}");
     let segment = place.newest_segment().unwrap();
     flip(&segment, 3);
-    let listed = tsb(&["query", &place.files(), "--list"]);
+    let listed = output_of(&["query", &place.files(), "--list"]);
     let series = String::from_utf8(listed.stdout).unwrap();
     let first = series.lines().next().unwrap();
-    let output = tsb(&["query", &place.store(), "--series", first]);
+    let output = output_of(&["query", &place.store(), "--series", first]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "no sample is lost: {said}");
     assert!(
@@ -236,7 +230,7 @@ fn a_journal_of_a_later_version_is_bad_usage_and_no_file_is_touched() {
     std::fs::write(&segment, &bytes).unwrap();
     let names = || std::fs::read_dir(place.journal()).unwrap().count();
     let before = names();
-    let output = tsb(&["query", &place.store(), "--series", "left"]);
+    let output = output_of(&["query", &place.store(), "--series", "left"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("is of format 9") && said.contains("hint:"), "{said}");
@@ -279,7 +273,7 @@ fn a_listener_of_files_says_damage_of_its_journal_and_its_checkpoint() {
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
     flip(&segment, length / 2);
     flip(&checkpoint, 100);
-    let output = tsb(&[
+    let output = output_of(&[
         "ingest",
         "--listen",
         &format!("rrdcached+unix:{}", place.folder.path().join("s").display()),

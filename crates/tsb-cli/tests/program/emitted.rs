@@ -2,18 +2,15 @@
 //! shed, refused, never answered or dropped on the way is not a loss of the store, and what is
 //! lost is known to the sample. (Issue 14.)
 
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command};
 
 use serde_json::Value;
 use tsb_core::latency::INTERVALS_MAX;
 
 use crate::ingest::listening;
 use crate::interrupt::{ended, interrupted};
+use crate::output::stderr;
 use crate::program::tsb;
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// `tsb ingest` into a SQLite file, and what was sent to it.
 struct Transfer {
@@ -51,7 +48,7 @@ impl Transfer {
         let out = self.path("r.json");
         let mut command = tsb(&["emit", "--quiet", "--to", &to, "--out", &out, "--workload", "mix"]);
         let output = command.args(more.split_whitespace()).output().unwrap();
-        let report = std::fs::read(&out).unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+        let report = std::fs::read(&out).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
         (serde_json::from_slice(&report).unwrap(), output.status.code())
     }
 
@@ -70,7 +67,7 @@ impl Transfer {
         };
         let (json, text) = (verify("json"), verify("text"));
         let result: Value =
-            serde_json::from_slice(&json.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(&json)));
+            serde_json::from_slice(&json.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&json)));
         let text = String::from_utf8(text.stdout).unwrap();
         (result["stores"][0].clone(), json.status.code(), text)
     }

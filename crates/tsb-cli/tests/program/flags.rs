@@ -4,21 +4,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::process::Output;
 
-use crate::program;
 use serde_json::Value;
 
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use crate::output::{output_of, stderr};
+use crate::program;
 
 fn plan(arguments: &[&str]) -> Value {
-    let output = tsb(&[&["run", "--print-plan"], arguments].concat());
+    let output = output_of(&[&["run", "--print-plan"], arguments].concat());
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -205,7 +198,7 @@ fn a_run_file_takes_numbers_texts_and_outputs() {
         page.to_str().unwrap()
     );
     fs::write(&file, text).unwrap();
-    let output = tsb(&["run", "--plan", file.to_str().unwrap(), "--seed", "9"]);
+    let output = output_of(&["run", "--plan", file.to_str().unwrap(), "--seed", "9"]);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     assert!(output.stderr.is_empty(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -230,7 +223,7 @@ fn a_run_file_takes_numbers_texts_and_outputs() {
         ),
     ] {
         fs::write(&file, text).unwrap();
-        let output = tsb(&["run", "--plan", file.to_str().unwrap()]);
+        let output = output_of(&["run", "--plan", file.to_str().unwrap()]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
@@ -266,7 +259,7 @@ fn no_output_holds_a_password() {
         &["verify", &report, "--store", &spec],
     ];
     for arguments in cases {
-        let output = tsb(arguments);
+        let output = output_of(arguments);
         assert_ne!(output.status.code(), Some(0), "{arguments:?}");
         let printed = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
         assert!(
@@ -283,7 +276,7 @@ fn no_output_holds_a_password() {
 #[test]
 fn an_unknown_command_is_answered_with_the_nearest() {
     for (typed, meant) in [("rnu", "run"), ("verfy", "verify"), ("ingset", "ingest")] {
-        let output = tsb(&[typed]);
+        let output = output_of(&[typed]);
         assert_eq!(output.status.code(), Some(2));
         assert!(
             stderr(&output).contains(&format!("did you mean {meant}?")),
@@ -319,7 +312,7 @@ fn answering(status: &'static str) -> String {
 #[test]
 fn the_hint_fits_what_the_server_did() {
     let url = format!("influx+http://{}", answering("404 Not Found"));
-    let output = tsb(&["emit", "--to", &url, "--duration", "1s"]);
+    let output = output_of(&["emit", "--to", &url, "--duration", "1s"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(
@@ -327,7 +320,7 @@ fn the_hint_fits_what_the_server_did() {
         "{said}"
     );
     assert!(!said.contains("start the server"), "{said}");
-    let silent = tsb(&["emit", "--to", "influx+http://127.0.0.1:1", "--duration", "1s"]);
+    let silent = output_of(&["emit", "--to", "influx+http://127.0.0.1:1", "--duration", "1s"]);
     assert!(
         stderr(&silent).contains("start the server first"),
         "{}",

@@ -2,21 +2,19 @@
 //! what of it is not there.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Stdio};
 
-use crate::ingest;
-use crate::program;
 use serde_json::Value;
 use tsb_core::Durability;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::journal;
 
+use crate::ingest;
+use crate::output::output_of;
+use crate::program;
+
 /// How long a condition may take on a busy machine.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
-
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
 
 /// Waits for something, and fails where it never comes.
 fn until(what: &str, mut is: impl FnMut() -> bool) {
@@ -96,7 +94,7 @@ fn killed(folder: &Path, store: &str, operations: u64, more: &[&str]) -> PathBuf
 fn verified(journal: &Path, more: &[&str]) -> (Option<i32>, Vec<Value>) {
     let mut arguments = vec!["verify", text(journal), "--format", "json"];
     arguments.extend(more);
-    let output = tsb(&arguments);
+    let output = output_of(&arguments);
     let words = String::from_utf8_lossy(&output.stderr);
     let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {words}"));
     (output.status.code(), result["stores"].as_array().cloned().unwrap())
@@ -176,7 +174,7 @@ fn a_log_that_was_lost_after_a_kill_is_said_and_its_samples_are_named() {
     let journal = killed(folder.path(), &spec, 100, &["--transport", "inproc"]);
     let wal = folder.path().join("x.db-wal");
     std::fs::remove_file(&wal).unwrap();
-    let output = tsb(&["verify", text(&journal)]);
+    let output = output_of(&["verify", text(&journal)]);
     let words = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{words}");
     assert!(words.contains("x.db-wal is not complete: it is gone"), "{words}");
@@ -194,7 +192,7 @@ fn another_process_does_not_write_the_same_file_by_another_name() {
     until("an acknowledged operation", || survive(&journal) > 0);
     let other = |name: &Path| {
         let spec = format!("sqlite:{}", name.display());
-        let output = tsb(&[
+        let output = output_of(&[
             "run",
             "--quiet",
             "--no-calibrate",
@@ -324,7 +322,7 @@ fn a_journal_that_is_torn_or_damaged_claims_less() {
     assert_eq!(number(&stores[0], "/journal/levels/0/acknowledged"), whole);
     // Nothing whole: nothing is claimed, and that is said.
     std::fs::write(&journal, &bytes[..20]).unwrap();
-    let output = tsb(&["verify", text(&journal)]);
+    let output = output_of(&["verify", text(&journal)]);
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.code() == Some(0) && words.contains("nothing is known"),
@@ -359,7 +357,7 @@ fn a_report_that_is_whole_supersedes_its_journal() {
             text(&out),
         ]);
         arguments.extend(more);
-        let output = tsb(&arguments);
+        let output = output_of(&arguments);
         // A busy machine may be the limit.
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 3)), "{words}");
@@ -376,10 +374,10 @@ fn a_report_that_is_whole_supersedes_its_journal() {
     let levels = &stores[0]["journal"]["levels"];
     assert_eq!(levels[0]["acknowledged"], report["ledger"]["accepted"], "{levels}");
     // What is meant for a journal does nothing with a report.
-    let output = tsb(&["verify", text(&out), "--after", "kill"]);
+    let output = output_of(&["verify", text(&out), "--after", "kill"]);
     assert_eq!(output.status.code(), Some(2));
     // Two results do not go into one file.
-    let output = tsb(&["run", "--journal", text(&out), "--out", text(&out)]);
+    let output = output_of(&["run", "--journal", text(&out), "--out", text(&out)]);
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -388,7 +386,7 @@ fn the_journal_is_named_where_the_report_is_looked_for() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("r.json");
     std::fs::write(journal::beside(&out), "x").unwrap();
-    let output = tsb(&["verify", text(&out)]);
+    let output = output_of(&["verify", text(&out)]);
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.code() == Some(2) && words.contains("r.json.journal"),

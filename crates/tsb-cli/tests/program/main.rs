@@ -17,7 +17,6 @@ mod emitted;
 mod flags;
 mod hawkular;
 mod help;
-mod honesty;
 #[path = "../support/ingest.rs"]
 mod ingest;
 #[path = "../support/interrupt.rs"]
@@ -26,6 +25,8 @@ mod intervals;
 mod journal;
 mod live;
 mod lossy;
+#[path = "../support/output.rs"]
+mod output;
 mod outputs;
 mod partial;
 mod peers;
@@ -53,5 +54,4 @@ mod snapshot;
 mod sqlite;
 mod terminals;
 mod thresholds;
-mod times;
 mod verdicts;

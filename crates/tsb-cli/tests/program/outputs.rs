@@ -5,11 +5,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::output::stderr;
 use crate::program::tsb;
 
 const SHORT: [&str; 11] = [
@@ -34,10 +35,6 @@ fn short(more: &[&str]) -> Command {
 
 fn full() -> File {
     OpenOptions::new().write(true).open("/dev/full").unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn code(command: &mut Command) -> (Option<i32>, String) {

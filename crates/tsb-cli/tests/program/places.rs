@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::program;
-use crate::server;
 use serde_json::Value;
 use tsb_core::Durability;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::journal;
+
+use crate::output::stderr;
+use crate::program;
+use crate::server;
 
 /// How long a condition may take on a busy machine.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
@@ -101,10 +103,6 @@ fn acknowledged(path: &Path) -> u64 {
     let mut claims = levels.unwrap_or_default().into_iter();
     let claim = claims.find(|claim| claim.level >= Durability::Buffered);
     claim.map_or(0, |claim| claim.operations.iter().sum())
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The command after these words in a hint.

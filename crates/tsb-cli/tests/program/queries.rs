@@ -2,8 +2,9 @@
 
 use std::process::Output;
 
-use crate::program;
 use serde_json::Value;
+
+use crate::program;
 
 const RUN: [&str; 12] = [
     "run",

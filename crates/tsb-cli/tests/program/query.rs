@@ -1,13 +1,8 @@
 //! `tsb query` as its users meet it: stores filled by one process and asked by another.
 
-use std::process::Output;
-
-use crate::program;
 use tempfile::TempDir;
 
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
+use crate::output::output_of;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -15,14 +10,14 @@ fn text(bytes: &[u8]) -> String {
 
 /// The answer of a query that must end well.
 fn answer(store: &str, more: &[&str]) -> String {
-    let output = tsb(&[&["query", store], more].concat());
+    let output = output_of(&[&["query", store], more].concat());
     assert_eq!(output.status.code(), Some(0), "{more:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
 /// What a query that must fail says.
 fn refused(store: &str, more: &[&str], code: i32) -> String {
-    let output = tsb(&[&["query", store], more].concat());
+    let output = output_of(&[&["query", store], more].concat());
     assert_eq!(output.status.code(), Some(code), "{more:?}: {}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "");
     text(&output.stderr)
@@ -33,7 +28,7 @@ fn filled(scheme: &str, name: &str, options: &str) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("{scheme}:{}", folder.path().join(name).display());
     let with_options = format!("{store}{options}");
-    let output = tsb(&[
+    let output = output_of(&[
         "run",
         "--quiet",
         "--no-calibrate",
@@ -163,7 +158,7 @@ fn a_series_of_mohawks_layout_is_found_by_the_key_that_the_list_shows() {
         "--no-verify",
         "--quiet",
     ];
-    let output = tsb(&[&run[..], &short].concat());
+    let output = output_of(&[&run[..], &short].concat());
     assert!(folder.path().join("m.db").exists(), "{}", text(&output.stderr));
     let list = answer(&store, &["--list"]);
     let key = list.lines().find(|key| key.contains('{')).unwrap();

@@ -4,24 +4,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Output;
 
-use crate::program;
 use serde_json::Value;
 use tsb_core::{SeriesId, SeriesKey};
 use tsb_run::spec::Spec;
 use tsb_stores::{Store, StoreExt, TimeRange};
 
+use crate::output::{output_of, stderr};
+
 /// Series by key: nanoseconds since the recording's first sample, and values.
 type Samples = BTreeMap<String, Vec<(i64, f64)>>;
-
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// Nanoseconds since 1970 of `YYYY-MM-DD HH:MM:SS`, by the calendar's rule and not by the
 /// code that is tested.
@@ -103,7 +95,7 @@ fn replay(source: &str, length_ns: i64, more: &[&str]) -> (Value, Samples) {
         &fleet_time,
     ]);
     arguments.extend(more);
-    let output = tsb(&arguments);
+    let output = output_of(&arguments);
     let report: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
     let report = report["runs"].get(0).unwrap_or(&report).clone();
@@ -335,7 +327,7 @@ fn a_file_that_cannot_be_read_says_where_and_which_header_it_wants() {
     write(&folder.path().join("a.csv"), "timestamp,value\n1,1\n");
     write(&folder.path().join("b.csv"), "when,what\nx,y\n");
     let workload = format!("trace:{}", folder.path().display());
-    let output = tsb(&["run", "--workload", &workload, "--duration", "1s"]);
+    let output = output_of(&["run", "--workload", &workload, "--duration", "1s"]);
     assert_eq!(output.status.code(), Some(2));
     // Lines are broken to fit a terminal.
     let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -360,7 +352,7 @@ fn copies_of_an_irregular_recording_pass_the_audit_over_a_wire() {
     }
     write(&path, &text);
     let workload = format!("trace:{}", path.display());
-    let output = tsb(&[
+    let output = output_of(&[
         "run",
         "--quiet",
         "--format",

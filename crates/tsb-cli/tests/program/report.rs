@@ -5,19 +5,16 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::output::output_of;
 use crate::program::tsb;
 use crate::snapshot::{fixture, is_as_kept};
 
-fn output(arguments: &[&str]) -> Output {
-    tsb(arguments).output().unwrap()
-}
-
 fn stdout(arguments: &[&str]) -> String {
-    let output = output(arguments);
+    let output = output_of(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
@@ -88,7 +85,7 @@ fn run(dir: &Path, more: &[&str]) -> (Value, String) {
     ];
     arguments.extend(["--out", json.to_str().unwrap(), "--html", page.to_str().unwrap()]);
     arguments.extend(more);
-    let output = output(&arguments);
+    let output = output_of(&arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{errors}");
     let json = std::fs::read_to_string(json).unwrap();

@@ -2,22 +2,14 @@
 //! plans that are written, changed and read back by it.
 
 use std::path::Path;
-use std::process::Output;
 
-use crate::program;
 use serde_json::Value;
 use tsb_core::report::Run;
 use tsb_core::verdict::Status;
 
+use crate::output::{output_of, stderr};
+
 const SECOND_NS: u64 = 1_000_000_000;
-
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// The path of a scenario of the repository.
 fn scenario(name: &str) -> String {
@@ -31,7 +23,7 @@ fn run(name: &str, series: &str, sets: &[&str]) -> Run {
     let mut arguments = vec!["run", "--quiet", "--no-calibrate", "--format", "json", "--plan", &path];
     arguments.extend(["--series", series]);
     arguments.extend(sets.iter().flat_map(|set| ["--set", *set]));
-    let output = tsb(&arguments);
+    let output = output_of(&arguments);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     let run: Run = serde_json::from_slice(&output.stdout).unwrap();
     assert_ne!(run.verdict.status, Status::Invalid, "{:?}", run.verdict);
@@ -161,7 +153,7 @@ fn a_scenario_is_told_as_text_and_on_the_page() {
          [[phases]]\nname = \"stall\"\nduration = \"400ms\"\nrate = 540\nfaults = { stall = \"300ms\" }\n",
     )
     .unwrap();
-    let output = tsb(&[
+    let output = output_of(&[
         "run",
         "--quiet",
         "--plan",
@@ -187,7 +179,7 @@ fn a_scenario_is_told_as_text_and_on_the_page() {
         assert!(page.contains(words), "{words}");
     }
     // The plan of the report is the plan that was run, and its phases can be changed.
-    let again = tsb(&["run", "--print-plan", "--plan", json, "--set", "stall.faults=none"]);
+    let again = output_of(&["run", "--print-plan", "--plan", json, "--set", "stall.faults=none"]);
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(again["phases"][1].get("faults"), None, "{again}");
     assert_eq!(again["schedule"], "steps:540*400ms,540*400ms");
@@ -195,7 +187,7 @@ fn a_scenario_is_told_as_text_and_on_the_page() {
 
 /// The plan of these arguments, as JSON.
 fn plan(arguments: &[&str]) -> Value {
-    let output = tsb(&[&["run", "--print-plan"], arguments].concat());
+    let output = output_of(&[&["run", "--print-plan"], arguments].concat());
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -220,7 +212,7 @@ fn a_written_plan_is_the_plan_of_the_command_line() {
         &["--transport", "udp", "--gso", "off", "--late", "1%", "--batch", "7"],
         &["--plan", &peak, "--set", "peak.rate=90k", "--seed", "7"],
     ] {
-        let output = tsb(&[&["plan"], arguments].concat());
+        let output = output_of(&[&["plan"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
         std::fs::write(path, &output.stdout).unwrap();
         assert_eq!(plan(&["--plan", path]), plan(arguments));
@@ -273,22 +265,22 @@ const REFUSED: [(&[&str], &[&str]); 10] = [
 fn unknown_keys_of_a_scenario_are_refused_with_the_nearest_name() {
     let peak = scenario("morning-peak.toml");
     for (arguments, words) in REFUSED {
-        let output = tsb(&[&["run", "--plan", &peak], arguments].concat());
+        let output = output_of(&[&["run", "--plan", &peak], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         let said = stderr(&output);
         assert!(words.iter().all(|word| said.contains(word)), "{arguments:?}: {said}");
     }
     let spike = scenario("spike-and-stall.toml");
-    let emitted = tsb(&["emit", "--to", "tsb+tcp://127.0.0.1:1", "--plan", &spike]);
+    let emitted = output_of(&["emit", "--to", "tsb+tcp://127.0.0.1:1", "--plan", &spike]);
     assert_eq!(emitted.status.code(), Some(2));
     let said = stderr(&emitted);
     assert!(
         said.contains("faults of the store") && said.contains("--set spike.faults=none"),
         "{said}"
     );
-    let none = tsb(&["run", "--set", "load.rate=1k"]);
+    let none = output_of(&["run", "--set", "load.rate=1k"]);
     assert!(stderr(&none).contains("the plan has no phases"), "{}", stderr(&none));
-    let printed = tsb(&["plan", "--print-plan"]);
+    let printed = output_of(&["plan", "--print-plan"]);
     assert!(
         stderr(&printed).contains("tsb run --print-plan"),
         "{}",

@@ -1,16 +1,12 @@
 //! A password that was typed is printed by no command, whatever is wrong with the rest.
 
-use crate::program;
 use std::fs;
-use std::process::Output;
 
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
+use crate::output::output_of;
 
 /// Passwords are `hunter`, a question mark perhaps, and `second`.
 fn prints_no_password(arguments: &[&str]) {
-    let output = tsb(arguments);
+    let output = output_of(arguments);
     let said = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&said);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
@@ -37,7 +33,7 @@ const STORES: [&str; 9] = [
 fn a_password_in_a_store_is_printed_by_no_command() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("r.json");
-    let made = tsb(&[
+    let made = output_of(&[
         "run",
         "--quiet",
         "--no-calibrate",

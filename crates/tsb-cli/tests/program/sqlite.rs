@@ -5,17 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::program;
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use crate::output::{output_of, stderr};
 
 /// A folder with a file that a run has filled, and its report.
 struct FilledFile {
@@ -39,7 +32,7 @@ impl FilledFile {
             &store,
         ];
         arguments.extend(more);
-        let output = tsb(&arguments);
+        let output = output_of(&arguments);
         assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
         std::fs::write(folder.path().join("report.json"), &output.stdout).unwrap();
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -50,6 +43,10 @@ impl FilledFile {
     }
 
     fn small(options: &str) -> Self {
+        Self::of_540_series(options, "500ms")
+    }
+
+    fn of_540_series(options: &str, duration: &str) -> Self {
         Self::new(
             options,
             &[
@@ -58,7 +55,7 @@ impl FilledFile {
                 "--rate",
                 "20k",
                 "--duration",
-                "500ms",
+                duration,
                 "--transport",
                 "inproc",
             ],
@@ -72,10 +69,10 @@ impl FilledFile {
     fn verify(&self, store: Option<&Path>) -> Output {
         let report = self.path("report.json").display().to_string();
         match store {
-            None => tsb(&["verify", &report, "--format", "json"]),
+            None => output_of(&["verify", &report, "--format", "json"]),
             Some(path) => {
                 let store = format!("sqlite:{}", path.display());
-                tsb(&["verify", &report, "--format", "json", "--store", &store])
+                output_of(&["verify", &report, "--format", "json", "--store", &store])
             }
         }
     }
@@ -85,7 +82,7 @@ impl FilledFile {
 fn refused(path: &Path, words: &[&str]) {
     let before = std::fs::read(path).unwrap();
     let store = format!("sqlite:{}", path.display());
-    let output = tsb(&["query", "--store", &store, "--series", "a"]);
+    let output = output_of(&["query", "--store", &store, "--series", "a"]);
     let text = stderr(&output);
     assert!(matches!(output.status.code(), Some(2..=4)), "{text}");
     for word in words {
@@ -133,7 +130,7 @@ fn verify_finds_missing_samples() {
     assert!(gone > 0);
     database.close().unwrap();
     let store = format!("sqlite:{}?layout=rows", filled.path("x.db").display());
-    let output = tsb(&[
+    let output = output_of(&[
         "verify",
         &filled.path("report.json").display().to_string(),
         "--store",
@@ -151,10 +148,10 @@ fn every_layout_is_filled_and_read_back() {
         "?commit=1s&tail=2",
         "?layout=rows",
     ] {
-        let filled = FilledFile::small(options);
+        // A slow disk may hold the first commit up for half a second; what is due behind it is shed.
+        let filled = FilledFile::of_540_series(options, "2s");
         let verified = filled.report["ledger"]["verified"].as_u64();
-        // A slow disk holds the first commit up, and what is due behind it is shed.
-        assert!(verified >= Some(540), "{options}: {}", filled.report["ledger"]);
+        assert!(verified > Some(1000), "{options}: {}", filled.report["ledger"]);
         assert_eq!(verified, filled.report["ledger"]["accepted"].as_u64(), "{options}");
     }
     let mohawk = FilledFile::new(
@@ -202,16 +199,16 @@ fn samples_are_printed_and_nothing_is_made() {
     };
     database.close().unwrap();
     let store = format!("sqlite:{}", filled.path("x.db").display());
-    let unknown = tsb(&["query", "--store", &store, "--series", &key, "--series", "nobody"]);
+    let unknown = output_of(&["query", "--store", &store, "--series", &key, "--series", "nobody"]);
     assert_eq!(unknown.status.code(), Some(2), "{}", stderr(&unknown));
-    let output = tsb(&["query", "--store", &store, "--series", &key]);
+    let output = output_of(&["query", "--store", &store, "--series", &key]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.lines().count() > 5 && text.starts_with("series,time,value\n"),
         "{text}"
     );
-    let count = tsb(&[
+    let count = output_of(&[
         "query", "--store", &store, "--series", &key, "--step", "1h", "--rows", "count",
     ]);
     let rows = String::from_utf8(count.stdout).unwrap();
@@ -253,7 +250,7 @@ fn foreign_files_are_refused_and_left_alone() {
     refused(&filled.path("x.db"), &["version 2", "version 1"]);
     let rows = FilledFile::small("?layout=rows");
     let store = format!("sqlite:{}?layout=ticks", rows.path("x.db").display());
-    let said = stderr(&tsb(&["query", "--store", &store, "--series", "a"]));
+    let said = stderr(&output_of(&["query", "--store", &store, "--series", "a"]));
     assert!(said.contains("layout is rows") && said.contains("ticks"), "{said}");
 }
 
@@ -305,7 +302,7 @@ fn a_file_or_a_folder_that_cannot_be_written_is_named_and_left_alone() {
 fn a_second_run_into_the_same_file_is_refused() {
     let filled = FilledFile::small("");
     let store = format!("sqlite:{}", filled.path("x.db").display());
-    let output = tsb(&[
+    let output = output_of(&[
         "run",
         "--quiet",
         "--series",
@@ -378,7 +375,7 @@ fn a_damaged_page_is_an_error_that_names_the_file() {
 fn a_place_where_no_file_can_be_made_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let missing = format!("sqlite:{}", folder.path().join("no/such/folder/x.db").display());
-    let output = tsb(&["run", "--quiet", "--duration", "100ms", "--store", &missing]);
+    let output = output_of(&["run", "--quiet", "--duration", "100ms", "--store", &missing]);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert!(stderr(&output).contains("no/such/folder"), "{}", stderr(&output));
 }

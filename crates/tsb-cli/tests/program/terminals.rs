@@ -3,19 +3,15 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::process::Output;
 
 use serde_json::{Value, json};
 
 use crate::ingest::listening;
+use crate::output::output_of;
 use crate::program;
 
 /// Clears the screen, forges a line, turns the text around, and calls a program.
 const EVIL: &str = "=cmd|'/C calc'!A0\u{1b}[2J\u{9b}2J\u{7}\r\nVerdict: VALID\u{202e}";
-
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
 
 /// Nothing that a terminal or a browser obeys.
 fn is_shown(what: &str, bytes: &[u8]) -> String {
@@ -47,7 +43,7 @@ fn a_foreign_report_cannot_send_control_sequences_to_the_terminal() {
         "--transport",
         "inproc",
     ];
-    tsb(&[&["run", "--quiet", "--no-calibrate", "--out", &good], &fleet[..]].concat());
+    output_of(&[&["run", "--quiet", "--no-calibrate", "--out", &good], &fleet[..]].concat());
     let mut report: Value = serde_json::from_slice(&fs::read(&good).unwrap()).unwrap();
     report["target"]["store"] = json!(EVIL);
     report["target"]["transport"] = json!(EVIL);
@@ -64,11 +60,11 @@ fn a_foreign_report_cannot_send_control_sequences_to_the_terminal() {
         &["report", &bad, "--format", "csv"],
         &["verify", &bad],
     ] {
-        let output = tsb(arguments);
+        let output = output_of(arguments);
         is_harmless(&format!("{arguments:?}"), &output.stdout);
         is_harmless(&format!("{arguments:?}"), &output.stderr);
     }
-    let json = tsb(&["report", &bad, "--format", "json"]).stdout;
+    let json = output_of(&["report", &bad, "--format", "json"]).stdout;
     let again: Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(again["target"]["store"], json!(EVIL), "JSON says what was there");
     for table in fs::read_dir(&tables).unwrap() {
@@ -94,11 +90,11 @@ fn names_that_clients_sent_are_no_formulas_and_no_sequences() {
     drop(client);
     let received = listener.wait_with_output().unwrap();
     is_harmless("ingest", &received.stdout);
-    let list = tsb(&["query", &store, "--list"]);
+    let list = output_of(&["query", &store, "--list"]);
     is_harmless("the list", &list.stdout);
     let names = String::from_utf8(list.stdout).unwrap();
     assert!(names.contains("=1+1"), "{names}");
-    let samples = tsb(&["query", &store, "--series==1+1", "--series=@SUM", "--series=-x"]);
+    let samples = output_of(&["query", &store, "--series==1+1", "--series=@SUM", "--series=-x"]);
     let rows = String::from_utf8(samples.stdout).unwrap();
     assert_eq!(rows.lines().filter(|row| row.starts_with('\'')).count(), 3, "{rows}");
 }
@@ -122,7 +118,7 @@ fn words_of_a_server_are_no_sequences() {
         }
     });
     let fleet = ["--quiet", "--workload", "mix", "--series", "54", "--duration", "300ms"];
-    let output = tsb(&[&["emit", "--to", &to], &fleet[..]].concat());
+    let output = output_of(&[&["emit", "--to", &to], &fleet[..]].concat());
     is_harmless("emit", &output.stdout);
     is_harmless("emit", &output.stderr);
 }

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::program;
 use serde_json::Value;
+
+use crate::output::output_of;
 
 /// A short run in process, whose verdict does not depend on how busy the machine is.
 const SHORT: [&str; 10] = [
@@ -22,28 +23,26 @@ const SHORT: [&str; 10] = [
     "--series=200",
 ];
 
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
 fn a_crossed_threshold_is_exit_code_5_with_the_measured_figure() {
-    let output = tsb(&[
-        &SHORT[..],
+    let output = output_of(
         &[
-            "--fail-if",
-            "verified>900",
-            "--fail-unless",
-            "lost=0",
-            "--format",
-            "json",
-        ],
-    ]
-    .concat());
+            &SHORT[..],
+            &[
+                "--fail-if",
+                "verified>900",
+                "--fail-unless",
+                "lost=0",
+                "--format",
+                "json",
+            ],
+        ]
+        .concat(),
+    );
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{stderr}");
     let said = "tsb: threshold crossed: verified is 1,000, above 900 (--fail-if 'verified>900')\n";
@@ -65,7 +64,7 @@ fn passed_thresholds_are_exit_code_0_and_stand_in_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("run.html");
     let html = page.to_str().unwrap();
-    let output = tsb(&[&SHORT[..], &["--fail-unless", "lost=0", "--html", html]].concat());
+    let output = output_of(&[&SHORT[..], &["--fail-unless", "lost=0", "--html", html]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let said = "threshold passed: lost is 0, equal to 0";
     assert!(text(&output.stdout).contains(said), "{}", text(&output.stdout));
@@ -81,7 +80,7 @@ fn a_figure_that_the_run_does_not_have_passes_no_threshold() {
         ),
         ("query.q1.p99>1s", "there is no query.q1.p99: the run asked no queries"),
     ] {
-        let output = tsb(&[&SHORT[..], &["--fail-if", condition]].concat());
+        let output = output_of(&[&SHORT[..], &["--fail-if", condition]].concat());
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(5), "{stderr}");
         assert!(stderr.contains(&format!("threshold not decided: {why}")), "{stderr}");
@@ -100,7 +99,7 @@ fn conditions_that_cannot_be_read_stop_a_run_before_it_starts() {
         (["--retry-noisy", "0"], &["--retry-noisy"]),
         (["--set", "fail-if=lost<0"], &["no lost is below 0"]),
     ] {
-        let output = tsb(&[&SHORT[..], &arguments].concat());
+        let output = output_of(&[&SHORT[..], &arguments].concat());
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
         assert!(words.iter().all(|word| stderr.contains(word)), "{stderr}");
@@ -112,18 +111,20 @@ fn a_run_file_has_thresholds() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.toml");
     let path = file.to_str().unwrap();
-    let written = tsb(&[
-        &["plan"],
-        &SHORT[3..],
-        &["--fail-if", "verified>900", "--retry-noisy", "2"],
-    ]
-    .concat());
+    let written = output_of(
+        &[
+            &["plan"],
+            &SHORT[3..],
+            &["--fail-if", "verified>900", "--retry-noisy", "2"],
+        ]
+        .concat(),
+    );
     assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
     fs::write(&file, &written.stdout).unwrap();
-    let run = tsb(&["run", "--quiet", "--no-calibrate", "--plan", path]);
+    let run = output_of(&["run", "--quiet", "--no-calibrate", "--plan", path]);
     assert_eq!(run.status.code(), Some(5), "{}", text(&run.stderr));
     fs::write(&file, "\nfail-unless = [\"lost=0\", \"valdi\"]\n").unwrap();
-    let wrong = text(&tsb(&["run", "--plan", path]).stderr);
+    let wrong = text(&output_of(&["run", "--plan", path]).stderr);
     assert!(wrong.contains("line 2") && wrong.contains("valid"), "{wrong}");
 }
 
@@ -134,11 +135,13 @@ fn two_reports_are_compared_and_what_is_no_report_is_refused() {
     let [old, new] = [old.to_str().unwrap(), new.to_str().unwrap()];
     for (path, series) in [(old, "--series=200"), (new, "--series=300")] {
         assert_eq!(
-            tsb(&[&SHORT[..9], &[series, "--out", path]].concat()).status.code(),
+            output_of(&[&SHORT[..9], &[series, "--out", path]].concat())
+                .status
+                .code(),
             Some(0)
         );
     }
-    let output = tsb(&["compare", old, new, "--fail-if", "verified>+20%", "--format", "json"]);
+    let output = output_of(&["compare", old, new, "--fail-if", "verified>+20%", "--format", "json"]);
     assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("verified is 1,500, above 1,200 (1,000 before: +50.0 %)"));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -156,10 +159,10 @@ fn two_reports_are_compared_and_what_is_no_report_is_refused() {
         unequal.contains("did not do the same work") && unequal.contains("workload.series"),
         "{unequal}"
     );
-    let shown = tsb(&["compare", old, new]);
+    let shown = output_of(&["compare", old, new]);
     assert_eq!(shown.status.code(), Some(0));
     assert!(text(&shown.stdout).find("same work").unwrap() < text(&shown.stdout).find("B/A").unwrap());
-    let missing = tsb(&["compare", old, "no-such.json"]);
+    let missing = output_of(&["compare", old, "no-such.json"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("no-such.json"));
 }

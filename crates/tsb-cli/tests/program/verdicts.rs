@@ -11,9 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::program;
 use serde_json::Value;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+use crate::program;
 
 fn tsb(arguments: &str) -> Command {
     let mut command = program::tsb(&["run", "--quiet", "--format", "json", "--workload", "mix"]);

@@ -53,22 +53,26 @@ pub struct KairosDbClient {
 /// What requests say of each series, by number.
 #[derive(Debug, Default)]
 pub(super) struct KnownSeries {
-    /// Metric and tags.
-    tagged: Vec<SeriesKey>,
+    metrics: Vec<Box<str>>,
     /// How a part of a request begins.
     beginnings: Vec<Box<str>>,
+    /// Metric and tags; `None` where no lines are sent.
+    of_lines: Option<Vec<SeriesKey>>,
 }
 
 impl KnownSeries {
     fn add(&mut self, prefix: &str, key: &SeriesKey) {
-        let tagged = tagged(prefix, self.tagged.len() as u32, key);
+        let tagged = tagged(prefix, self.metrics.len() as u32, key);
+        self.metrics.push(tagged.name().into());
         self.beginnings.push(beginning(&tagged).into());
-        self.tagged.push(tagged);
+        if let Some(of_lines) = &mut self.of_lines {
+            of_lines.push(tagged);
+        }
     }
 
     fn asked(&self, number: u32) -> Asked {
         Asked {
-            metric: self.tagged[number as usize].name().to_owned(),
+            metric: self.metrics[number as usize].to_string(),
             tag: NUMBER_TAG,
             value: number.to_string(),
         }

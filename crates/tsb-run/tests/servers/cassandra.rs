@@ -79,6 +79,8 @@ impl Node {
             command.arg(format!("-Dcassandra.storage_port={storage_port}"));
             command.arg(format!("-Dcassandra.settings.listen_address={address}"));
             command.arg(format!("-Dcassandra.settings.rpc_address={address}"));
+            // There is nothing yet that a node would have to fetch from others.
+            command.arg("-Dcassandra.settings.auto_bootstrap=false");
             command
                 .args(properties)
                 .arg("org.apache.cassandra.service.CassandraDaemon");

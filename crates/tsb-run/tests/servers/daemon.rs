@@ -28,12 +28,12 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts one that listens at a port of 127.0.0.1, by a command that is told its folder.
+    /// Starts a process that listens at a port of 127.0.0.1; `command` makes its command from its folder.
     pub(crate) fn start(port: u16, command: impl Fn(&Path) -> Command + Send + Sync + 'static) -> Result<Self, Failed> {
         Self::start_at(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), command)
     }
 
-    /// Starts one that listens at an address.
+    /// The same at any address.
     pub(crate) fn start_at(
         address: SocketAddrV4,
         command: impl Fn(&Path) -> Command + Send + Sync + 'static,

@@ -173,6 +173,11 @@ impl Fixture for Server {
         false
     }
 
+    /// VictoriaMetrics states the growth of all its files.
+    fn shares_its_size(&self) -> bool {
+        self.kind.feature == VICTORIAMETRICS.feature
+    }
+
     fn place_at(&self, address: &str) -> Result<Box<dyn ConformancePlace>> {
         Ok(Box::new(OwnPlace {
             spec: address.to_owned(),

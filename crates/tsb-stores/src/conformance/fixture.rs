@@ -42,6 +42,12 @@ pub trait Fixture: Send + Sync + 'static {
         true
     }
 
+    /// Whether the size that a store states is that of a whole server, which other checks fill and
+    /// empty meanwhile; it says nothing of one place then.
+    fn shares_its_size(&self) -> bool {
+        false
+    }
+
     /// Opens the place with this [address](Place::address) in a process that a check has started,
     /// and will kill.
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {
@@ -80,6 +86,10 @@ impl Fixture for Box<dyn Fixture> {
 
     fn can_damage(&self) -> bool {
         (**self).can_damage()
+    }
+
+    fn shares_its_size(&self) -> bool {
+        (**self).shares_its_size()
     }
 
     fn place_at(&self, address: &str) -> Result<Box<dyn Place>> {

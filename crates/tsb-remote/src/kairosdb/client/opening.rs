@@ -19,8 +19,6 @@ use tsb_stores::store::TimeRange;
 
 /// Series per request that asks for their names.
 const NAMES_MAX: usize = 50_000;
-/// The port for lines by default.
-const PUT_PORT: u16 = 4242;
 
 impl KairosDbClient {
     /// Connects and opens a prefix: one that runs have used is reopened.
@@ -39,17 +37,16 @@ impl KairosDbClient {
         } else if keys.is_empty() {
             check_unused(&connection).await?;
         }
-        let mut known = KnownSeries::default();
+        let mut known = KnownSeries {
+            of_lines: options.put.is_some().then(Vec::new),
+            ..KnownSeries::default()
+        };
         for key in &keys {
             known.add(connection.prefix(), key);
         }
-        let put = options
-            .put
-            .as_deref()
-            .map(|host| UnansweredSender::new("KairosDB", host, PUT_PORT, Protocol::Kairosdb, options.timeout));
-        if let Some(put) = &put {
-            put.connect().await?;
-        }
+        let put =
+            UnansweredSender::for_put_lines("KairosDB", options.put.as_deref(), Protocol::Kairosdb, options.timeout)
+                .await?;
         Ok(Self {
             connection: Arc::new(connection),
             put,

@@ -40,7 +40,10 @@ impl KairosDbClient {
     /// Sends a batch whose ids are numbers. Returns the refused samples, by index.
     pub(super) async fn put(&self, sender: &UnansweredSender, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
         let (carried, refused) = divided(batch);
-        let catalog = |known| catalog_beyond(known, read(&self.known).tagged.iter().cloned());
+        let catalog = |count| {
+            let known = read(&self.known);
+            catalog_beyond(count, known.of_lines.as_deref().unwrap_or_default().iter().cloned())
+        };
         sender.send(&carried.as_batch(), catalog).await?;
         Ok(refused)
     }

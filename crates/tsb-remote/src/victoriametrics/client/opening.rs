@@ -23,9 +23,6 @@ use tsb_stores::error::Result;
 use tsb_stores::parts::Keys;
 use tsb_stores::store::TimeRange;
 
-/// The port for OpenTSDB's lines by default.
-const PUT_PORT: u16 = 4242;
-
 impl VictoriaClient {
     /// Connects and opens the place.
     ///
@@ -49,13 +46,13 @@ impl VictoriaClient {
             .iter()
             .map(|key| start_of(key, connection.place()))
             .collect::<Result<_>>()?;
-        let put = options
-            .put
-            .as_deref()
-            .map(|host| UnansweredSender::new("VictoriaMetrics", host, PUT_PORT, Protocol::Opentsdb, options.timeout));
-        if let Some(put) = &put {
-            put.connect().await?;
-        }
+        let put = UnansweredSender::for_put_lines(
+            "VictoriaMetrics",
+            options.put.as_deref(),
+            Protocol::Opentsdb,
+            options.timeout,
+        )
+        .await?;
         Ok(Self {
             connection: Arc::new(connection),
             put,

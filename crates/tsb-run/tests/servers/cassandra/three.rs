@@ -7,7 +7,7 @@ use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::{AskedRate, Plan};
 use tsb_stores::conformance::libtest_mimic::Failed;
 
-use super::Node;
+use super::{Node, PERIODIC};
 use crate::daemon::{free_ports, until};
 use crate::in_flight::{AROUND_OUTAGE_NS, PATIENCE_S, interrupted, interrupted_by, plan};
 use crate::outage::{Survivors, opened, survives_in_parts};
@@ -16,13 +16,6 @@ use crate::outage::{Survivors, opened, survives_in_parts};
 const VICTIM: usize = 1;
 /// Until the others know that a node is gone.
 const DETECTION_NS: u64 = 15 * SECOND_NS;
-
-/// The commit log is synced later; and there is nothing yet that a node would have to fetch from the others.
-const PROPERTIES: &[&str] = &[
-    "-Dcassandra.settings.commitlog_sync=periodic",
-    "-Dcassandra.settings.commitlog_sync_period=10000ms",
-    "-Dcassandra.settings.auto_bootstrap=false",
-];
 
 /// Each write waits for all three, or for one, or for two of them.
 pub(super) fn a_node_is_killed(arguments: &str) -> Result<(), Failed> {
@@ -41,7 +34,7 @@ fn started(arguments: &str) -> Result<Vec<Node>, Failed> {
             Ipv4Addr::new(127, 0, 0, last),
             ports,
             arguments,
-            PROPERTIES,
+            PERIODIC,
         )?);
         await_writes(&nodes)?;
     }

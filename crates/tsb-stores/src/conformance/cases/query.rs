@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use tsb_core::{SeriesId, Timestamp};
 
 use super::{Case, CheckResult, of, of_readable, tick_values, value_of};
-use crate::conformance::failure::{Failure, equal, is_unsupported, refused};
+use crate::conformance::failure::{Failure, ensure, equal, is_unsupported, refused};
 use crate::conformance::subject::{Subject, reads};
 use crate::conformance::{CheckOutcome, Context};
 use crate::store::{Exactness, OnConflict, Query, TimeRange};
@@ -330,6 +330,8 @@ fn stats_agree(context: &Context) -> CheckResult {
         visible += subject.rows(id, TimeRange::ALL, None)?.len() as u64;
     }
     equal("samples counted and visible", &stats.samples, &visible)?;
+    let has_a_size = stats.footprint.total_bytes() > 0 || context.fixture.shares_its_size();
+    ensure(has_a_size, || "samples that occupy no byte".to_owned())?;
     Ok(CheckOutcome::Holds)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tsb_cli::args::RunOptions;
 use tsb_cli::exit::Exit;
-use tsb_cli::plan::{Apply, Plan};
+use tsb_cli::plan::Plan;
 use tsb_cli::run::exit_of;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run};
@@ -19,6 +19,7 @@ use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Query, Refusals, Result, Scope, Stats, Store, Visitor};
 
 use crate::faulty_store::{Fault, FaultyStore};
+use crate::runs::plan_of;
 
 /// What a call may take here.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -130,9 +131,7 @@ fn plan(transport: &str, duration: &str) -> Plan {
         no_calibrate: Some(true),
         ..RunOptions::default()
     };
-    let mut plan = Plan::default();
-    plan.apply(&options).unwrap();
-    plan.complete().unwrap()
+    plan_of(&options)
 }
 
 fn controls() -> Controls {

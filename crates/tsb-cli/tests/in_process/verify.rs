@@ -2,35 +2,29 @@
 //! later, what has gone since is lost, and every store of a report is looked at.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 use tsb_cli::args::RunOptions;
 use tsb_cli::output;
-use tsb_cli::plan::{Apply, Plan};
 use tsb_core::Batch;
 use tsb_core::ledger::Counter;
 use tsb_core::report::{Report, Run, SCHEMA_VERSION};
 use tsb_run::spec::Spec;
-use tsb_run::{Controls, run_store};
 use tsb_stores::{Ack, Error, Reason, Refusals, Result, Store};
 
 use crate::faulty_store::{Fault, FaultyStore};
-use crate::program;
-
-fn tsb(arguments: &[&str]) -> Output {
-    program::tsb(arguments).output().unwrap()
-}
+use crate::output::{output_of, stderr};
+use crate::runs::run_into;
 
 /// Runs the program into stores of a folder, and keeps the report there.
 fn filled(folder: &Path, arguments: &[&str]) -> Value {
     let out = folder.join("report.json");
     let mut whole = vec!["run", "--quiet", "--no-calibrate", "--out", out.to_str().unwrap()];
     whole.extend(arguments);
-    let output = tsb(&whole);
-    let words = String::from_utf8_lossy(&output.stderr);
+    let output = output_of(&whole);
+    let words = stderr(&output);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{words}");
     serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap()
 }
@@ -38,8 +32,8 @@ fn filled(folder: &Path, arguments: &[&str]) -> Value {
 /// Verifies the report of a folder: the exit code and the stores.
 fn verified(folder: &Path) -> (Option<i32>, Vec<Value>) {
     let report = folder.join("report.json");
-    let output = tsb(&["verify", report.to_str().unwrap(), "--format", "json"]);
-    let words = String::from_utf8_lossy(&output.stderr);
+    let output = output_of(&["verify", report.to_str().unwrap(), "--format", "json"]);
+    let words = stderr(&output);
     let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {words}"));
     assert_eq!(result["schema_version"].as_u64(), Some(u64::from(SCHEMA_VERSION)));
     (
@@ -119,12 +113,9 @@ fn mixed_answers(folder: &Path) -> (Run, PathBuf) {
         no_calibrate: Some(true),
         ..RunOptions::default()
     };
-    let mut plan = Plan::default();
-    plan.apply(&options).unwrap();
     let inner: Arc<dyn Store> = Arc::from(spec.parse::<Spec>().unwrap().open().unwrap());
     let store: Arc<dyn Store> = FaultyStore::new(inner, MixedAnswers::default());
-    let controls = Controls::default();
-    let mut run = run_store(&plan.complete().unwrap(), &store, &controls).unwrap().run;
+    let mut run = run_into(&store, &options).run;
     store.close().unwrap();
     // What it wrote is there without its moods.
     run.plan["stores"] = serde_json::json!([spec]);
@@ -347,13 +338,13 @@ fn every_store_of_a_report_is_verified_and_the_worst_decides() {
     );
     assert_eq!(count(&stores[2], "lost"), gone);
     let report = folder.path().join("report.json");
-    let text = tsb(&["verify", report.to_str().unwrap()]);
+    let text = output_of(&["verify", report.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     for status in ["UNVERIFIED", "VALID", "INVALID"] {
         assert!(text.contains(&format!(": {status}\n")), "{text}");
     }
     // One other store for three runs says nothing.
-    let other = tsb(&["verify", report.to_str().unwrap(), "--store", &second]);
+    let other = output_of(&["verify", report.to_str().unwrap(), "--store", &second]);
     let words = String::from_utf8_lossy(&other.stderr);
     assert_eq!(other.status.code(), Some(2), "{words}");
     assert!(words.contains("of 3 stores"), "{words}");

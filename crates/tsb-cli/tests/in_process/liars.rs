@@ -17,6 +17,7 @@ use tsb_stores::rrd::{RrdOptions, RrdStore};
 use tsb_stores::{Ack, ArchiveRule, Capabilities, Consolidation, Query, Refusals, Result, Scope, Store, Visitor};
 
 use crate::faulty_store::{Fault, FaultyStore};
+use crate::runs::run_into;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -135,10 +136,7 @@ fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished
         ..RunOptions::default()
     };
     change(&mut options);
-    let mut plan = Plan::default();
-    plan.apply(&options).unwrap();
-    let controls = Controls::default();
-    run_store(&plan.complete().unwrap(), store, &controls).unwrap()
+    run_into(store, &options)
 }
 
 fn memory(lie: FalseAnswer) -> Finished {

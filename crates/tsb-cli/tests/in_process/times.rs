@@ -7,11 +7,13 @@ use tsb_cli::plan::{Apply, Plan};
 use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
 use tsb_core::time::MonotonicClock;
+use tsb_run::Finished;
 use tsb_run::run::RunContext;
-use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
+
+use crate::runs::run_into;
 
 /// The memory store behind a throttle.
 fn throttled(options: ThrottleOptions) -> Arc<dyn Store> {
@@ -37,10 +39,7 @@ fn options(change: impl FnOnce(&mut RunOptions)) -> RunOptions {
 }
 
 fn finish(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Finished {
-    let mut plan = Plan::default();
-    plan.apply(&options(change)).unwrap();
-    let plan = plan.complete().unwrap();
-    run_store(&plan, store, &Controls::default()).unwrap()
+    run_into(store, &options(change))
 }
 
 fn run(store: &Arc<dyn Store>, change: impl FnOnce(&mut RunOptions)) -> Run {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use tsb_cli::args::RunOptions;
 use tsb_cli::failure::Failure;
-use tsb_cli::plan::{Apply, Plan};
+use tsb_cli::plan::Plan;
 use tsb_core::ledger::{Counter, FindingKind};
 use tsb_core::time::MonotonicClock;
 use tsb_core::verdict::Status;
@@ -17,6 +17,8 @@ use tsb_run::{Controls, Finished, run_store};
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::throttle::{FaultSample, Throttle, ThrottleOptions};
+
+use crate::runs::plan_of;
 
 type ThrottledMemory = Throttle<MemoryStore>;
 
@@ -40,9 +42,7 @@ fn plan(change: impl FnOnce(&mut RunOptions)) -> Plan {
         ..RunOptions::default()
     };
     change(&mut options);
-    let mut plan = Plan::default();
-    plan.apply(&options).unwrap();
-    plan.complete().unwrap()
+    plan_of(&options)
 }
 
 fn quiet() -> Controls {

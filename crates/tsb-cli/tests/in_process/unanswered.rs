@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_cli::args::RunOptions;
-use tsb_cli::plan::{Apply, Plan};
 use tsb_core::Batch;
 use tsb_core::ledger::Counter;
 use tsb_core::verdict::Status;
-use tsb_run::{Controls, Finished, run_store};
+use tsb_run::Finished;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::{Ack, Error, Refusals, Result, Store};
 
 use crate::faulty_store::{Fault, FaultyStore};
+use crate::runs::run_into;
 
 /// Of ten writes it takes one without saying so, keeps silent over one that it has not
 /// taken, and cannot be reached for one.
@@ -58,8 +58,7 @@ impl Fault for SilentStore {
 
 fn run(transport: &str) -> (Arc<FaultyStore<SilentStore>>, Finished) {
     let store = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), SilentStore::default());
-    let mut plan = Plan::default();
-    plan.apply(&RunOptions {
+    let options = RunOptions {
         workload: Some("mix".to_owned()),
         series: Some("2000".to_owned()),
         rate: Some("200k".to_owned()),
@@ -67,11 +66,8 @@ fn run(transport: &str) -> (Arc<FaultyStore<SilentStore>>, Finished) {
         transport: Some(transport.to_owned()),
         no_calibrate: Some(true),
         ..RunOptions::default()
-    })
-    .unwrap();
-    let plan = plan.complete().unwrap();
-    let controls = Controls::default();
-    let finished = run_store(&plan, &(Arc::clone(&store) as Arc<dyn Store>), &controls).unwrap();
+    };
+    let finished = run_into(&(Arc::clone(&store) as Arc<dyn Store>), &options);
     (store, finished)
 }
 
