@@ -10,6 +10,7 @@ use tsb_run::spec::Typed;
 mod capacity;
 mod compare;
 mod conformance;
+mod hosts;
 mod options;
 mod query;
 mod reproduce;
@@ -18,6 +19,7 @@ mod sides;
 pub use capacity::{CapacityArgs, FindWhat};
 pub use compare::CompareArgs;
 pub use conformance::ConformanceArgs;
+pub use hosts::{HostsArgs, JoinArgs, SharedRunArgs};
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
 pub use reproduce::{DalmatinerArgs, Experiment, ExperimentArgs, Hm9000Args, MohawkArgs, ReproduceArgs, RrdcachedArgs};
@@ -148,9 +150,12 @@ pub enum Command {
             tsb run --transport inproc --rate max --fleet-time 2h\n  \
             tsb run --transport udp --protocol graphite --rate 200k\n  \
             tsb run --plan both.json --duration 5m            repeat a run for longer\n  \
-            tsb run --plan spike.toml --set load.rate=60k     a scenario, with one phase changed"
+            tsb run --plan spike.toml --set load.rate=60k     a scenario, with one phase changed\n  \
+            tsb run --hosts-local 2 --transport inproc        by two processes that share the fleet"
     )]
-    Run(Box<RunArgs>),
+    Run(Box<SharedRunArgs>),
+    /// Take part in a run that several hosts share
+    Join(JoinArgs),
     /// Find the highest load at which a store meets an objective
     Capacity(Box<CapacityArgs>),
     /// Print the plan of a run as a run file

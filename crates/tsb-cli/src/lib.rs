@@ -13,6 +13,7 @@ pub mod emit;
 pub mod endpoint;
 pub mod exit;
 pub mod failure;
+pub mod hosts;
 pub mod ingest;
 pub mod interrupt;
 pub mod live;
@@ -81,7 +82,9 @@ fn not_parsed(error: &clap::Error) -> Result<Exit, Failure> {
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         None => run::command(&cli.run),
-        Some(Command::Run(args)) => run::command(&args),
+        Some(Command::Run(args)) if args.hosts.is_shared() => hosts::lead(&args),
+        Some(Command::Run(args)) => run::command(&args.run),
+        Some(Command::Join(args)) => hosts::join(&args),
         Some(Command::Capacity(args)) => capacity::command(&args),
         Some(Command::Plan(args)) => plan::command(&args),
         Some(Command::Ingest(args)) => ingest::command(&args),

@@ -68,10 +68,7 @@ pub fn command(args: &RunArgs) -> Result<Exit, Failure> {
     let mut report = kept.report();
     let is_passed = thresholds::check(&mut report.runs, &thresholds);
     outputs.write(&report)?;
-    let exit = match exit_of(&report) {
-        Exit::Done if !is_passed => Exit::Crossed,
-        exit => exit,
-    };
+    let exit = exit_of(&report, is_passed);
     match failed {
         Some(error) if exit != Exit::Invalid => Err(error.into()),
         Some(error) => {
@@ -142,8 +139,9 @@ pub(crate) fn print_plan(plan: &Plan) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The exit code of a report. INVALID comes first, then an interruption, then GENERATOR-LIMITED.
-pub fn exit_of(report: &Report) -> Exit {
+/// The exit code of a report. INVALID comes first, then an interruption, then GENERATOR-LIMITED, then
+/// a threshold that was not passed.
+pub fn exit_of(report: &Report, is_passed: bool) -> Exit {
     let is_invalid = |status: Status| matches!(status, Status::Invalid | Status::GeneratorLimited);
     if report.runs.iter().any(|run| run.verdict.status == Status::Invalid) {
         Exit::Invalid
@@ -151,8 +149,10 @@ pub fn exit_of(report: &Report) -> Exit {
         Exit::Interrupted
     } else if report.runs.iter().any(|run| is_invalid(run.verdict.status)) {
         Exit::Invalid
-    } else {
+    } else if is_passed {
         Exit::Done
+    } else {
+        Exit::Crossed
     }
 }
 

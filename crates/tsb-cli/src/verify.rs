@@ -169,6 +169,23 @@ fn one(run: &Run, args: &VerifyArgs) -> Result<VerifiedStore, Failure> {
     Ok(verified)
 }
 
+/// Reads back what a host had sent that was lost, by its journal.
+///
+/// # Errors
+/// If the store cannot be read.
+#[cfg(feature = "hosts")]
+pub(crate) fn lost(contents: &journal::Contents, store: Option<&Typed>) -> Result<VerifiedStore, Failure> {
+    let args = VerifyArgs {
+        report: std::path::PathBuf::new(),
+        store: store.cloned(),
+        after: None,
+        format: DocumentFormat::Text,
+    };
+    let section = contents.sections.last();
+    let section = section.ok_or_else(|| Failure::usage("cannot read back what it had sent: it has no journal"))?;
+    journaled::one(section, contents, &args)
+}
+
 /// Reads back what `tsb emit` sent, by a program that only reads.
 ///
 /// # Errors

@@ -16,6 +16,7 @@ pub mod device;
 pub mod examination;
 mod exceptions;
 pub mod experiment;
+mod hosts;
 pub mod listing;
 mod offered;
 mod phase;
@@ -49,6 +50,7 @@ pub use breakdown::{
 pub use comparison::{ComparedMetric, ComparedStore, Comparison, ComparisonPlan, StoreThreshold};
 pub use damage::{Damage, DamageKind};
 pub use exceptions::{ExceptedTicks, Exceptions, REJECTED_MAX, RejectedStretch};
+pub use hosts::{HostEnd, HostReport};
 pub use offered::{EstimatedFrom, Offered};
 pub use phase::{ON_TIME_NS, PhaseLatency, PhaseReport};
 pub use place::{EarlierSamples, PlaceReport};
@@ -158,6 +160,9 @@ pub struct Run {
     /// What the listener counted, where the run had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listener: Option<ListenerReport>,
+    /// The hosts that shared it; empty for a run of one process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostReport>,
     /// Which operations were issued: with the plan, this is exactly what was sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub issued: Vec<Issued>,
@@ -216,6 +221,7 @@ impl Run {
             phases: Vec::new(),
             resources: Vec::new(),
             listener: None,
+            hosts: Vec::new(),
             issued: Vec::new(),
             exceptions: None,
             damage: Vec::new(),

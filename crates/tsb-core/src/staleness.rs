@@ -13,7 +13,7 @@ use crate::latency::Histogram;
 use crate::series::SeriesId;
 
 /// Ages of the newest visible samples.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Staleness {
     ages: Histogram,
     worst: Option<(u64, SeriesId)>,
@@ -57,6 +57,15 @@ impl Staleness {
     /// Sets the number of series that had a sample due and were never visible.
     pub fn set_never_visible(&mut self, series: u64) {
         self.never_visible = series;
+    }
+
+    /// The same observations of series that have other numbers: series 0 has the number `first`.
+    #[must_use]
+    pub fn from_series(mut self, first: u32) -> Self {
+        self.worst = self
+            .worst
+            .map(|(age_ns, series)| (age_ns, SeriesId(series.0.saturating_add(first))));
+        self
     }
 
     /// Adds the observations of another part: other series, or other moments.

@@ -22,6 +22,7 @@ mod lives;
 mod messages;
 mod names;
 mod offered;
+mod part;
 mod replay;
 mod rows;
 mod spec;
@@ -37,7 +38,7 @@ pub use layout::SeriesGroup;
 pub use offered::{Estimator, Offered};
 pub use replay::{Checkpoint, Replay, Sent, SentAs, SentTimes};
 pub use spec::{
-    BatchMode, Churn, ChurnMode, Disorder, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
+    BatchMode, Churn, ChurnMode, Disorder, FleetPart, IntervalShare, Jitter, KeyForm, MAX_SERIES, Phase, WorkloadSpec,
 };
 
 pub use trace::{COPY_LABEL, GridOption, TraceSource, Window};
@@ -95,7 +96,11 @@ impl Workload {
         }
         spec.check()?;
         let file = spec.fleet.definition()?;
-        Self::of_layout(spec, layout::plan(spec, &file)?, None)
+        let whole = layout::plan(spec, &file)?;
+        match spec.part {
+            Some(part) => Self::of_layout(spec, part::cut(whole, part)?, None),
+            None => Self::of_layout(spec, whole, None),
+        }
     }
 
     /// Builds a workload that replays a trace, whatever fleet the spec names.
@@ -104,6 +109,9 @@ impl Workload {
     /// Names the field of the spec that is invalid with a trace, or what the trace lacks.
     pub fn of_trace(spec: &WorkloadSpec, trace: &crate::trace::Trace) -> Result<Self, WorkloadError> {
         spec.check()?;
+        if spec.part.is_some() {
+            return Err(WorkloadError::invalid("part", "a recording cannot be divided"));
+        }
         let (recorded, layout) = RecordedWorkload::plan(spec, trace)?;
         Self::of_layout(spec, layout, Some(recorded))
     }
@@ -131,7 +139,7 @@ impl Workload {
         let stamp_phase = |group: &SeriesGroup| (group.phase_ns - group.phase_ns % resolution_ns) as i64;
         Ok(Self {
             stamp_phases: layout.groups.iter().map(stamp_phase).collect(),
-            disorder: DisorderModel::new(spec),
+            disorder: DisorderModel::new(spec, layout.first_series),
             spec: spec.clone(),
             layout,
             recorded,
@@ -272,18 +280,25 @@ impl Workload {
     /// Contiguous ranges of groups for `workers` workers, as equal in samples per second as
     /// possible. There are fewer ranges than workers if there are fewer groups.
     pub fn split(&self, workers: usize) -> Vec<Range<usize>> {
+        self.split_by(&vec![1.0; workers.max(1)])
+    }
+
+    /// Contiguous ranges of groups whose samples per second are as close as possible to these
+    /// weights, each above 0. There are fewer ranges than weights if there are fewer groups.
+    pub fn split_by(&self, weights: &[f64]) -> Vec<Range<usize>> {
         let groups = &self.layout.groups;
-        let parts = workers.clamp(1, groups.len());
-        let weight = |group: &SeriesGroup| f64::from(group.len) / group.interval_ns as f64;
-        let total: f64 = groups.iter().map(weight).sum();
-        let mut ranges = Vec::with_capacity(parts);
-        let (mut start, mut so_far) = (0, 0.0);
+        let weights = &weights[..weights.len().min(groups.len())];
+        let rate = |group: &SeriesGroup| f64::from(group.len) / group.interval_ns as f64;
+        let scale = groups.iter().map(rate).sum::<f64>() / weights.iter().sum::<f64>();
+        let mut ranges = Vec::with_capacity(weights.len());
+        let (mut start, mut so_far, mut wanted) = (0, 0.0, 0.0);
         for (index, group) in groups.iter().enumerate() {
-            so_far += weight(group);
-            let left = parts - ranges.len();
-            let full = so_far >= total * (ranges.len() + 1) as f64 / parts as f64;
+            so_far += rate(group);
+            let left = weights.len() - ranges.len();
+            let full = so_far >= wanted + weights.get(ranges.len()).copied().unwrap_or(0.0) * scale;
             // Every range gets at least one group, even if the weights are uneven.
             if index + 1 == groups.len() || (left > 1 && (full || groups.len() - index == left)) {
+                wanted += weights[ranges.len()] * scale;
                 ranges.push(start..index + 1);
                 start = index + 1;
             }
@@ -323,7 +338,7 @@ impl Workload {
     }
 
     fn keys(&self, series: u32) -> Keys {
-        Keys::new(self.spec.seed, series)
+        Keys::new(self.spec.seed, self.layout.first_series + series)
     }
 
     /// The value model of a series, with its parameters drawn again.
@@ -332,7 +347,12 @@ impl Workload {
             return ValueModel::Recorded;
         }
         let spec = &self.layout.models[usize::from(self.layout.model_of[series as usize])];
-        spec.draw(&mut Stream::new(self.spec.seed, Purpose::ValueModel, u64::from(series)))
+        let drawn_by = self.layout.first_series + series;
+        spec.draw(&mut Stream::new(
+            self.spec.seed,
+            Purpose::ValueModel,
+            u64::from(drawn_by),
+        ))
     }
 }
 

@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use tsb_core::Timestamp;
 use tsb_core::report::Run;
+use tsb_core::time::Clock;
 
+use crate::error::Error;
 use crate::journal::Journal;
 use crate::observer::{Message, NullObserver, Observer, Phase};
 use crate::run::StoreTimeouts;
@@ -15,6 +18,16 @@ use crate::run::StoreTimeouts;
 /// Starts a relay between emitter and listener: receives the listener's address and returns the
 /// address to connect to.
 pub type RelayStarter = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
+
+/// Decides when a run begins that other processes have a part in.
+pub trait StartGate: Send + Sync {
+    /// Waits until all parts may begin, and returns when: on `clock`, and as the timestamp of that
+    /// moment.
+    ///
+    /// # Errors
+    /// If there will be no start.
+    fn wait(&self, clock: &dyn Clock) -> Result<(u64, Timestamp), Error>;
+}
 
 /// Saves the report of a run that has not been read back yet.
 pub type Provisional = Arc<dyn Fn(&Run) + Send + Sync>;
@@ -51,6 +64,9 @@ pub struct Controls {
     pub journal: Option<Arc<Journal>>,
     /// The folder for Unix sockets of runs over `unix` and `unixgram`.
     pub sockets: PathBuf,
+    /// When to begin, for a part of a fleet whose other parts are sent by other processes; absent:
+    /// at the next whole second.
+    pub start: Option<Arc<dyn StartGate>>,
     /// Whether the store is asked for the newest sample of every series while it is written. Its
     /// answers cost CPU time, of which a run that measures only writing wants none.
     pub measures_staleness: bool,
@@ -69,6 +85,7 @@ impl Default for Controls {
             provisional: None,
             journal: None,
             sockets: PathBuf::from("/tmp"),
+            start: None,
             measures_staleness: true,
         }
     }

@@ -14,5 +14,5 @@ mod record;
 pub use claims::{Claims, Marks};
 pub use file::{Journal, beside};
 pub use follow::{Acceptance, Followed, Follower};
-pub use read::{Contents, Section, is_journal, read};
+pub use read::{Contents, Section, is_journal, parse, read};
 pub use record::{Claim, Header, Reached, Record};

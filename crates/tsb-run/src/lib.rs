@@ -24,6 +24,8 @@ mod error;
 pub mod experiment;
 pub mod foreign;
 pub mod hm9000;
+#[cfg(feature = "hosts")]
+pub mod hosts;
 pub mod journal;
 pub mod json;
 pub mod loopback;
@@ -38,7 +40,7 @@ pub mod threshold;
 pub mod units;
 mod write_only;
 
-pub use controls::{Controls, Provisional, RelayStarter, StopFlags};
+pub use controls::{Controls, Provisional, RelayStarter, StartGate, StopFlags};
 pub use error::{Error, Explanation, chain, panic_message};
 pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RoundInfo, RunInfo};
 pub use plan::{AskedRate, Plan, Transport, WirePlan};

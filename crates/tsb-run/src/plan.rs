@@ -106,6 +106,9 @@ pub enum AskedRate {
     PerSecond(u64),
     /// As fast as the store answers: a closed loop without a schedule.
     Max,
+    /// Fleet time passes at the first number divided by the second times real time: what a part of
+    /// a fleet is asked, so that all of it keeps the whole's times exactly. Neither is 0.
+    Speed(u64, u64),
 }
 
 const fn one() -> usize {
@@ -168,7 +171,10 @@ impl Plan {
             let resolution = self.protocol.capabilities().resolution_ns;
             self.workload.resolution_ns = self.workload.resolution_ns.max(resolution);
         }
-        self.workload.tick_parts = self.workers;
+        // The parts of a fleet were divided when the whole was.
+        if self.workload.part.is_none() {
+            self.workload.tick_parts = self.workers;
+        }
         let horizon_ns = self.fleet_span_ns().max(self.preload_ns.unwrap_or(0));
         if let Some(churn) = &mut self.workload.churn {
             churn.horizon_ns = horizon_ns;
@@ -288,6 +294,7 @@ impl Plan {
             AskedRate::PerSecond(rate) => (rate as f64 / natural).max(1.0),
             AskedRate::Natural => self.mean_of_phases().map_or(1.0, |mean| (mean / natural).max(1.0)),
             AskedRate::Max => 10.0,
+            AskedRate::Speed(numerator, denominator) => numerator as f64 / denominator.max(1) as f64,
         };
         (duration as f64 * speed).min(u64::MAX as f64) as u64
     }

@@ -5,9 +5,9 @@ mod asked;
 mod assemble;
 mod attempts;
 mod calls;
-mod ceiling;
+pub(crate) mod ceiling;
 mod cost;
-mod earlier;
+pub(crate) mod earlier;
 mod engine;
 mod finished_runs;
 mod fit;
@@ -51,6 +51,7 @@ use tsb_core::workload::Workload;
 
 pub use asked::check as check_asked;
 pub(crate) use assemble::exactness;
+pub(crate) use cost::bytes_of_each;
 pub use assemble::{fingerprint, issued, offered, size};
 pub use missing::{missing, missing_note};
 
@@ -147,7 +148,12 @@ pub fn run_each(
 
 /// The ticks of each group that a run issued, from its report.
 pub fn issued_ticks(run: &Run, workload: &Workload) -> Vec<Range<u64>> {
-    let mut ticks = vec![0..0; workload.groups().len()];
+    issued_ranges(run, workload.groups().len())
+}
+
+/// The same of a workload with this number of groups.
+pub(crate) fn issued_ranges(run: &Run, groups: usize) -> Vec<Range<u64>> {
+    let mut ticks = vec![0..0; groups];
     for issued in &run.issued {
         let groups = issued.first_group as usize..(issued.first_group + issued.groups) as usize;
         for group in ticks.get_mut(groups).into_iter().flatten() {

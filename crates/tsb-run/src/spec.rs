@@ -139,6 +139,19 @@ impl Spec {
         list(&self.path, &values).map(Some).map_err(|error| self.named(error))
     }
 
+    /// Opens `etcd:` as a store of keys.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for any other store, else as for opening.
+    #[cfg(feature = "hosts")]
+    pub(crate) fn open_keys(&self) -> Result<Arc<dyn tsb_stores::keyed::KeyedStore>> {
+        if self.scheme() != "etcd" || self.is_wrapped() {
+            return Err(self.error("only etcd: keeps keys".to_owned()));
+        }
+        let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
+        table::open_keys(&self.path, &values).map_err(|error| self.named(error))
+    }
+
     /// The scheme of the innermost store.
     pub fn scheme(&self) -> &'static str {
         self.base.scheme

@@ -14,7 +14,7 @@ fn the_command_line_is_consistent() {
     else {
         panic!("{cli:?}")
     };
-    assert_eq!(run.options.store, ["memory:"]);
+    assert_eq!(run.run.options.store, ["memory:"]);
 }
 
 /// The whole text that `--help` has of an argument.

@@ -40,6 +40,20 @@ impl Display {
         Self::with_view(args, signals, false)
     }
 
+    /// Lines of a host that takes part in a run.
+    pub fn of_host(quiet: bool, signals: &Signals) -> Self {
+        Self {
+            observer: Arc::new(DisplayObserver {
+                shared: None,
+                has_view: false,
+                quiet,
+            }),
+            stops: signals.stops.clone(),
+            _metrics_server: None,
+            _terminal: None,
+        }
+    }
+
     fn with_view(args: &RunArgs, signals: &Signals, has_view: bool) -> Result<Self, Failure> {
         let is_read = has_view || args.expose.is_some();
         let shared = is_read.then(|| Arc::new(SharedState::new()));

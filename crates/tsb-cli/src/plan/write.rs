@@ -263,6 +263,8 @@ fn schedule(plan: &Plan, keys: &mut Keys) {
             (None, AskedRate::Natural) => keys.text("rate", "natural"),
             (None, AskedRate::PerSecond(rate)) => keys.number("rate", rate),
             (None, AskedRate::Max) => keys.text("rate", "max"),
+            // Only a part of a fleet has it. The written file is read again, and then differs.
+            (None, AskedRate::Speed(..)) => keys.text("rate", "natural"),
         }
         if let Some(ns) = plan.duration_ns {
             keys.time("duration", ns);

@@ -5,10 +5,15 @@
 //! 1/256 of the value), 7,424 in all.
 
 use hdrhistogram::Histogram as Hdr;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The largest value that the crate is given: its last bucket ends here by its own account, so it
 /// refuses to add a histogram in which it has counted `u64::MAX`.
 const LAST: u64 = u64::MAX - 1;
+
+/// Most values of a histogram that is read from a text, so that thousands of them can be added.
+const COUNT_MAX: u64 = 1 << 53;
 
 /// Counts by bucket, with the exact smallest and largest value.
 #[derive(Clone, PartialEq)]
@@ -143,6 +148,43 @@ impl Histogram {
     }
 }
 
+impl Serialize for Histogram {
+    /// All of it: smallest and largest value, then the smallest value and the count of each used
+    /// bucket; nothing if it is empty.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let extremes = self.min().zip(self.max()).map(|(min, max)| [min, max]);
+        let buckets = self.buckets().flat_map(|(lowest, count)| [lowest, count]);
+        serializer.collect_seq(extremes.into_iter().flatten().chain(buckets))
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let numbers = Vec::<u64>::deserialize(deserializer)?;
+        let mut histogram = Self::new();
+        let [min, max, buckets @ ..] = &numbers[..] else {
+            return if numbers.is_empty() {
+                Ok(histogram)
+            } else {
+                Err(D::Error::custom("a histogram has two extremes"))
+            };
+        };
+        let (buckets, rest) = buckets.as_chunks::<2>();
+        let count = buckets.iter().try_fold(0u64, |sum, [_, count]| sum.checked_add(*count));
+        let is_counted = count.is_some_and(|count| (1..=COUNT_MAX).contains(&count));
+        if !rest.is_empty() || !is_counted || min > max {
+            return Err(D::Error::custom(
+                "a histogram has extremes in order, and pairs of value and count",
+            ));
+        }
+        for &[lowest, count] in buckets {
+            histogram.count_in_bucket(lowest, count);
+        }
+        histogram.reach(*min, *max);
+        Ok(histogram)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -240,6 +282,31 @@ mod tests {
             prop_assert!(got >= exact && got - exact <= exact / 128);
             prop_assert_eq!(histogram.max(), values.last().copied());
             prop_assert_eq!(histogram.min(), values.first().copied());
+        }
+
+        #[test]
+        fn a_merged_quantile_is_that_of_the_union_also_from_texts(
+            parts in prop::collection::vec(prop::collection::vec(prop_oneof![0u64..2_000, any::<u64>()], 0..60), 1..6),
+            q in 0.0f64..=1.0,
+        ) {
+            let mut merged = Histogram::new();
+            for part in &parts {
+                let text = serde_json::to_string(&from(part)).unwrap();
+                let read: Histogram = serde_json::from_str(&text).unwrap();
+                prop_assert_eq!(&read, &from(part));
+                merged.merge(&read);
+            }
+            let union = from(&parts.concat());
+            prop_assert_eq!(merged.quantile(q), union.quantile(q));
+            prop_assert_eq!(merged, union);
+        }
+
+        #[test]
+        fn any_numbers_are_a_histogram_or_an_error(numbers in prop::collection::vec(any::<u64>(), 0..9)) {
+            let text = serde_json::to_string(&numbers).unwrap();
+            if let Ok(read) = serde_json::from_str::<Histogram>(&text) {
+                prop_assert!(read.quantile(0.5).is_none_or(|median| median <= read.max().unwrap()));
+            }
         }
 
         #[test]

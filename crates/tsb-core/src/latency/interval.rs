@@ -5,6 +5,8 @@
 //! The crate's own serialized form is read into a new histogram of 58 KiB each time; the worker
 //! that merges two intervals must not allocate.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::histogram::Histogram;
 use crate::bytes::{Reader, varint};
 
@@ -52,6 +54,32 @@ impl Interval {
         other.add_to(&mut both);
         let (start_ns, end_ns) = (self.start_ns.min(other.start_ns), self.end_ns.max(other.end_ns));
         *self = Self::new(start_ns, end_ns, &both);
+    }
+}
+
+/// The serialized form.
+#[derive(Serialize, Deserialize)]
+struct Unpacked {
+    start_ns: u64,
+    end_ns: u64,
+    counts: Histogram,
+}
+
+impl Serialize for Interval {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Unpacked {
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            counts: self.histogram(),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Interval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = Unpacked::deserialize(deserializer)?;
+        Ok(Self::new(read.start_ns, read.end_ns, &read.counts))
     }
 }
 

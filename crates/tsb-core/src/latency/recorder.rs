@@ -6,6 +6,8 @@
 //! allocates while the arenas suffice. If a run outlasts its plan, the arenas grow up to the
 //! bound.
 
+use serde::{Deserialize, Serialize};
+
 use super::folding::{Folding, INTERVALS_MAX, Step};
 use super::histogram::Histogram;
 use super::interval::{Interval, pack, unpack};
@@ -46,7 +48,7 @@ struct PackedInterval {
 }
 
 /// The results of one or several recorders at the end of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Recording {
     /// All values.
     pub total: Histogram,

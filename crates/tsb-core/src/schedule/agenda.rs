@@ -37,6 +37,11 @@ impl Speed {
             .ok_or(ScheduleError::NeverDue)
     }
 
+    /// Numerator and denominator.
+    pub const fn fraction(self) -> (u64, u64) {
+        (self.num, self.den)
+    }
+
     /// The speed as a float, for display.
     pub fn as_f64(self) -> f64 {
         self.num as f64 / self.den as f64

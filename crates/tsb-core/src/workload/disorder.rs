@@ -26,6 +26,8 @@ pub(crate) enum SampleOutcome {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DisorderModel {
     seed: u64,
+    /// The id of series 0 in the whole fleet, by which it draws.
+    first_series: u32,
     late: u64,
     missing: u64,
     twice: u64,
@@ -37,7 +39,7 @@ pub(crate) struct DisorderModel {
 }
 
 impl DisorderModel {
-    pub(crate) fn new(spec: &WorkloadSpec) -> Self {
+    pub(crate) fn new(spec: &WorkloadSpec, first_series: u32) -> Self {
         let disorder = &spec.disorder;
         let late = hash::threshold(disorder.late);
         let missing = late + hash::threshold(disorder.missing);
@@ -45,6 +47,7 @@ impl DisorderModel {
         let step_ns = spec.jitter.step_ns.max(1).next_multiple_of(spec.resolution_ns);
         Self {
             seed: spec.seed,
+            first_series,
             late,
             missing,
             twice,
@@ -76,12 +79,12 @@ impl DisorderModel {
 
     /// The key with which a series draws its outcomes.
     pub(crate) fn outcome_key(&self, series: u32) -> u64 {
-        Keys::new(self.seed, series).of(Purpose::Disorder)
+        Keys::new(self.seed, self.first_series + series).of(Purpose::Disorder)
     }
 
     /// The key with which a series draws its jitter.
     pub(crate) fn jitter_key(&self, series: u32) -> u64 {
-        Keys::new(self.seed, series).of(Purpose::Jitter)
+        Keys::new(self.seed, self.first_series + series).of(Purpose::Jitter)
     }
 
     /// The outcome of one tick's sample, in a series that is alive until `death`. A sample that

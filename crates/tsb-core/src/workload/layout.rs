@@ -46,6 +46,8 @@ pub struct SeriesGroup {
 /// A fleet, laid out.
 #[derive(Debug)]
 pub(crate) struct Layout {
+    /// The id of series 0 in the whole fleet: 0 unless it is a part.
+    pub(crate) first_series: u32,
     pub(crate) catalog: Catalog,
     /// The distinct models.
     pub(crate) models: Vec<ValueModelSpec>,
@@ -174,6 +176,7 @@ impl<'a> Builder<'a> {
             file,
             first_model,
             layout: Layout {
+                first_series: 0,
                 catalog: Catalog::new(),
                 models,
                 model_of: Vec::new(),

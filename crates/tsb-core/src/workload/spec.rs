@@ -3,6 +3,8 @@
 //! All types here serialize and refuse unknown fields; [`WorkloadSpec::check`] validates them
 //! before a workload is built.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::WorkloadError;
@@ -40,6 +42,9 @@ pub struct WorkloadSpec {
     /// worker.
     #[serde(default = "one")]
     pub tick_parts: usize,
+    /// The groups of the fleet that are sent, where others send the rest; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<FleetPart>,
     /// The form of series names.
     #[serde(default)]
     pub keys: KeyForm,
@@ -78,6 +83,7 @@ impl WorkloadSpec {
             phase: Phase::default(),
             batch: BatchMode::default(),
             tick_parts: 1,
+            part: None,
             keys: KeyForm::default(),
             churn: None,
             disorder: Disorder::default(),
@@ -119,6 +125,25 @@ impl WorkloadSpec {
         }
         self.jitter.check(self.resolution_ns)?;
         self.disorder.check()
+    }
+}
+
+/// Consecutive groups of a fleet: what one of several processes sends. The parts of a fleet send
+/// together exactly what the whole sends: names, values and times do not depend on the division.
+/// Ids and groups count from 0 in each part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetPart {
+    /// The first group, by its index in the whole fleet.
+    pub first_group: u32,
+    /// Number of groups; at least 1.
+    pub groups: u32,
+}
+
+impl FleetPart {
+    /// The indices of its groups in the whole fleet.
+    pub const fn range(self) -> Range<usize> {
+        self.first_group as usize..self.first_group as usize + self.groups as usize
     }
 }
 

@@ -194,6 +194,7 @@ impl RecordedWorkload {
             recorded.window.length_ns = recorded.window.ticks.saturating_mul(interval_ns);
         }
         let layout = Layout {
+            first_series: 0,
             catalog: catalog(trace, &order, asked)?,
             models: Vec::new(),
             model_of: Vec::new(),
@@ -265,7 +266,7 @@ impl RecordedWorkload {
     fn at_own_times(spec: &WorkloadSpec, trace: &Trace, order: &[usize], sizes: &[u32]) -> Result<Self, WorkloadError> {
         const NO_TICKS: &str = "needs ticks, and this recording is replayed at its own times; give grid=DURATION behind \
                                 the file to have it laid on a grid";
-        let disorder = DisorderModel::new(spec);
+        let disorder = DisorderModel::new(spec, 0);
         for (field, is_asked) in [
             ("interval_ns", spec.interval_ns.is_some()),
             ("batch", matches!(spec.batch, BatchMode::Tick | BatchMode::Series(_))),

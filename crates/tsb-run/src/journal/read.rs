@@ -41,6 +41,24 @@ pub struct Section {
     pub is_over: bool,
 }
 
+impl Section {
+    /// The shortest journal that says the same, as lines.
+    ///
+    /// # Errors
+    /// If a record cannot be serialized, which is a bug.
+    pub fn lines(&self) -> Result<String, serde_json::Error> {
+        let mut records = vec![Record::Run(Box::new(self.header.clone()))];
+        if !self.refused.is_empty() {
+            records.push(Record::Refused {
+                samples: self.refused.clone(),
+            });
+        }
+        records.push(Record::Reached(self.reached.clone()));
+        records.extend(self.is_over.then_some(Record::WorkEnd {}));
+        (1..).zip(records).map(|(at, record)| record.line(1, at)).collect()
+    }
+}
+
 /// Whether a file is a journal, judged by its first bytes. An empty file is one if its extension
 /// is `journal`.
 ///
@@ -76,7 +94,7 @@ pub fn read(path: &Path) -> Result<Contents, Error> {
 
 /// Parses a journal. Accepts any bytes: what is not a valid record is counted as torn or
 /// damaged.
-pub(super) fn parse(bytes: &[u8]) -> Contents {
+pub fn parse(bytes: &[u8]) -> Contents {
     let mut contents = Contents::default();
     let (mut nonce, mut sequence, mut unread) = (None, 0, 0);
     let mut torn_from = 0;
@@ -195,6 +213,16 @@ mod tests {
                 "cut at {end}"
             );
         }
+    }
+
+    #[test]
+    fn a_section_as_lines_is_the_same_section() {
+        let contents = parse(lines().concat().as_bytes());
+        let [section] = &contents.sections[..] else {
+            panic!("{contents:?}")
+        };
+        let again = parse(section.lines().unwrap().as_bytes());
+        assert_eq!((&again.sections[0], again.records, again.damaged), (section, 2, 0));
     }
 
     #[test]

@@ -96,6 +96,7 @@ mod tests {
 
     use tsb_core::Durability;
     use tsb_core::report::{DurabilityReport, Latency, LedgerReport, Rate, Target};
+    use tsb_core::staleness::Staleness;
     use tsb_core::verdict::Verdict;
 
     use super::*;
@@ -112,6 +113,8 @@ mod tests {
         Finished {
             run,
             driven: Arc::default(),
+            staleness: Staleness::new(),
+            waits: None,
         }
     }
 

@@ -20,7 +20,7 @@ const LENGTH_NS: u64 = SECOND_NS / 2;
 
 /// Samples per second that the generator and the transport reach; `None` if it was stopped or
 /// nothing arrived.
-pub(super) fn measure(context: &RunContext, controls: &Controls) -> Result<Option<f64>, Error> {
+pub(crate) fn measure(context: &RunContext, controls: &Controls) -> Result<Option<f64>, Error> {
     let store: Arc<dyn Store> = Arc::new(NullStore::new());
     let failure = |error: &dyn std::error::Error| Error::plan("cannot calibrate").because(error);
     store

@@ -226,7 +226,7 @@ pub(super) fn audit_of_each(cpu_ns: u64, accepted: u64, history: u64) -> Option<
 
 /// Fills in bytes per stored sample: `stored` is the number verified if the store was read back,
 /// else the number accepted.
-pub(super) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
+pub(crate) fn bytes_of_each(cost: &mut Cost, stats: &Stats, stored: u64) {
     let footprint = &stats.footprint;
     let of_each = |bytes: Option<u64>| Some(bytes.filter(|bytes| *bytes > 0 && stored > 0)? as f64 / stored as f64);
     cost.bytes_per_sample = of_each(Some(footprint.total_bytes()));

@@ -55,7 +55,7 @@ impl Held {
 }
 
 /// The place of a run; `None` for a store that keeps nothing, or that the caller has opened.
-pub(super) fn place_of(context: &RunContext) -> Result<Option<Place>, Error> {
+pub(crate) fn place_of(context: &RunContext) -> Result<Option<Place>, Error> {
     context.plan.stores.first().map_or(Ok(None), Place::of)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn place_of(context: &RunContext) -> Result<Option<Place>, Error> {
 ///
 /// # Errors
 /// [`Error::Plan`] for a place that is not empty, or in which another run goes on.
-pub(super) fn check(context: &RunContext, store: &dyn Store, place: Option<&Place>) -> Result<(), Error> {
+pub(crate) fn check(context: &RunContext, store: &dyn Store, place: Option<&Place>) -> Result<(), Error> {
     let spec = context.plan.stores.first();
     let drops = spec.is_some_and(|spec| spec.option("drop") == Some("1"));
     if context.plan.append && drops {
@@ -104,7 +104,7 @@ fn listed(spec: &crate::spec::Spec) -> Result<Option<u64>, Error> {
 ///
 /// # Errors
 /// [`Error::Plan`] for a place that is not empty, and where times would collide.
-pub(super) fn check_defined(context: &RunContext, store: &dyn Store, place: Option<&Place>) -> Result<(), Error> {
+pub(crate) fn check_defined(context: &RunContext, store: &dyn Store, place: Option<&Place>) -> Result<(), Error> {
     let capabilities = store.capabilities();
     if !capabilities.query || context.held.get().is_none() && counts_samples(&capabilities) {
         return Ok(());

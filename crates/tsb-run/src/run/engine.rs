@@ -235,6 +235,9 @@ fn run_behind(
         let _ = state.preloaded.set(preloaded);
         let _ = state.start.set((context.soon(), preloaded.base));
     }
+    if let Some(gate) = &controls.start {
+        let _ = state.start.set(gate.wait(&*context.clock)?);
+    }
     controls.enter(Phase::Running);
     let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
     starts_in(start_ns.saturating_sub(context.clock.now()));
@@ -277,10 +280,7 @@ fn run_behind(
     for said in guarded.failures().into_iter().chain(performed.observed.broken.clone()) {
         aftermath::condemn(&mut run, said);
     }
-    Ok(Finished {
-        run,
-        driven: Arc::clone(&performed.driven),
-    })
+    Ok(Finished::new(run, &performed))
 }
 
 /// Measures the generator's ceiling, if the plan asks for it.
@@ -315,8 +315,12 @@ fn prepare<'a>(
         (&store.to_string(), is_handed_over),
     )?;
     let place = earlier::place_of(&context)?;
-    earlier::check(&context, &**store, place.as_ref())?;
-    if let Some(place) = &place {
+    let is_part = plan.workload.part.is_some();
+    // The place of a part was checked before all parts, and holds what they write.
+    if !is_part {
+        earlier::check(&context, &**store, place.as_ref())?;
+    }
+    if let Some(place) = place.as_ref().filter(|_| !is_part) {
         let journal = controls.journal.as_ref().map(|journal| journal.path());
         state.mark(RunMark::make(place, context.clock.wall(), journal)?);
     }

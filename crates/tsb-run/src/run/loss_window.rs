@@ -95,6 +95,12 @@ impl LossWindow {
         (Summary::new(&settled.waits, settled.samples), settled.untimed)
     }
 
+    /// The waits so far, in full.
+    pub fn waits(&self) -> Histogram {
+        let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.waits.clone()
+    }
+
     /// Time that ended writers spent on the measurement, in nanoseconds.
     pub fn spent_ns(&self) -> u64 {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).spent_ns

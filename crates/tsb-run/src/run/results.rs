@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use tsb_core::latency::Histogram;
 use tsb_core::report::Run;
+use tsb_core::staleness::Staleness;
 use tsb_stores::Stats;
 
 use super::cost::CpuByPart;
@@ -24,6 +26,22 @@ pub struct Finished {
     pub run: Run,
     /// Its histograms.
     pub driven: Arc<PassResult>,
+    /// Ages of the newest visible samples.
+    pub staleness: Staleness,
+    /// Due until the store's highest level; absent if acknowledgements state that level.
+    pub waits: Option<Histogram>,
+}
+
+impl Finished {
+    /// A report, and what it was made of.
+    pub(super) fn new(run: Run, performed: &Performed) -> Self {
+        Self {
+            run,
+            driven: Arc::clone(&performed.driven),
+            staleness: performed.observed.staleness.clone(),
+            waits: performed.window.as_ref().map(|window| window.waits()),
+        }
+    }
 }
 
 /// The results of driving the load, before anything is read back.

@@ -177,6 +177,10 @@ pub fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Error> {
             let natural = roster.rate_at(0).map_err(|error| bad(&error))?;
             Pace::Fleet(Speed::from_rates(asked, natural).map_err(|error| bad(&error))?)
         }
+        (None, AskedRate::Speed(numerator, denominator)) => Pace::Fleet(
+            Speed::new(numerator, denominator)
+                .ok_or_else(|| Error::plan("cannot follow this rate").because_of("a speed is not 0"))?,
+        ),
     };
     Ok(Timetable {
         roster,

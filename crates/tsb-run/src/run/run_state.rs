@@ -175,10 +175,7 @@ impl RunState {
             ceiling: self.ceiling.get().copied(),
             projection: projection.unwrap_or_else(|| Err("the run was given up".to_owned())),
         });
-        Finished {
-            run,
-            driven: Arc::clone(&performed.driven),
-        }
+        Finished::new(run, &performed)
     }
 
     /// The results up to now, before anything was flushed.

@@ -23,6 +23,8 @@ mod cassandra;
 mod clickhouse;
 mod dalmatiner;
 mod etcd;
+#[cfg(feature = "hosts")]
+pub(super) use etcd::open_keys;
 mod exec;
 mod graphite;
 mod influx;

@@ -64,6 +64,9 @@ static OPTIONS: [OptionInfo; 9] = [
     MAX_SERIES,
 ];
 
+#[cfg(feature = "hosts")]
+pub(in crate::spec) use client::open_keys;
+
 #[cfg(feature = "etcd")]
 mod client {
     use tsb_core::SeriesKey;
@@ -82,6 +85,16 @@ mod client {
 
     pub(super) fn list(path: &str, values: &Values<'_>) -> Result<Vec<SeriesKey>> {
         etcd::series(&address(path, values)?, &options(values)?)
+    }
+
+    /// The prefix as a store of keys, which share a request of up to 128.
+    #[cfg(feature = "hosts")]
+    pub(in crate::spec) fn open_keys(
+        path: &str,
+        values: &Values<'_>,
+    ) -> Result<std::sync::Arc<dyn tsb_stores::keyed::KeyedStore>> {
+        let keys = etcd::open_keyed(&address(path, values)?, &options(values)?)?;
+        Ok(std::sync::Arc::new(keys))
     }
 
     /// The keys below the prefix.

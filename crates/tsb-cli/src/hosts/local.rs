@@ -1,0 +1,73 @@
+//! Hosts that are processes of this machine: they share a folder, which goes with them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// How long a process may take to end by itself once the run has ended, in nanoseconds.
+const PATIENCE_NS: u64 = 15 * SECOND_NS;
+
+/// Processes that have joined a run. Those that have not ended are killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct LocalHosts {
+    folder: PathBuf,
+    children: Vec<Child>,
+}
+
+impl LocalHosts {
+    /// Makes a folder, and starts `hosts` processes that join there.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, or a process not be started.
+    pub(super) fn start(hosts: usize) -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("tsb-hosts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(|error| Failure::unwritten(folder.display(), &error))?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::new(Exit::Bug, "cannot find this program").because(&error))?;
+        let mut local = Self {
+            folder,
+            children: Vec::new(),
+        };
+        for number in 1..=hosts {
+            let child = local.spawn(&program, number);
+            let child = child.map_err(|error| Failure::new(Exit::Bug, "cannot start a process").because(&error))?;
+            local.children.push(child);
+        }
+        Ok(local)
+    }
+
+    fn spawn(&self, program: &Path, number: usize) -> std::io::Result<Child> {
+        Command::new(program)
+            .arg("join")
+            .arg(self.address())
+            .args(["--name", &format!("host-{number}"), "--quiet", "--journal"])
+            .arg(self.folder.join(format!("host-{number}.journal")))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+    }
+
+    /// Where they coordinate.
+    pub(super) fn address(&self) -> String {
+        format!("folder:{}", self.folder.join("run").display())
+    }
+}
+
+impl Drop for LocalHosts {
+    fn drop(&mut self) {
+        let clock = MonotonicClock::new();
+        while clock.now() < PATIENCE_NS && self.children.iter_mut().any(|child| matches!(child.try_wait(), Ok(None))) {
+            clock.wait_until(clock.now() + SECOND_NS / 50);
+        }
+        for child in &mut self.children {
+            // One that has ended by itself cannot be killed any more.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

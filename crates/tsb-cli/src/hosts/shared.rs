@@ -1,0 +1,153 @@
+//! The leader of a run, and a host that joins it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tsb_core::report::Report;
+use tsb_core::verdict::Status;
+use tsb_run::hosts::{self, Board, BoardAddress, JoinOptions, LeadOptions};
+use tsb_run::journal::Contents;
+use tsb_run::spec::Typed;
+use tsb_run::{Controls, units};
+
+use super::local::LocalHosts;
+use crate::args::{JoinArgs, SharedRunArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Display;
+use crate::output::Outputs;
+use crate::{credentials, interrupt, plan, run, say, thresholds, verify};
+
+/// Leads a run, and writes its report.
+///
+/// # Errors
+/// If the run cannot be shared, or its report not be written.
+pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
+    let of_run = &plan::with_file(&args.run)?;
+    plan::no_effect::check_run(of_run)?;
+    let plan = plan::load(of_run)?;
+    if of_run.print_plan {
+        return run::print_plan(&plan);
+    }
+    refuse_unused(args)?;
+    tsb_run::run::check_comparable(&plan)?;
+    run::check_labels(of_run.label.len(), 1)?;
+    let thresholds = thresholds::of_run(of_run)?;
+    let outputs = Outputs::open(&of_run.output)?;
+    let display = Display::lines(of_run, &interrupt::signals())?;
+    let local = args.hosts.hosts_local.map(LocalHosts::start).transpose()?;
+    let address = match &local {
+        Some(local) => local.address().parse()?,
+        None => address_of(args.hosts.coordinator.as_ref())?,
+    };
+    let options = LeadOptions {
+        hosts: args.hosts.hosts.or(args.hosts.hosts_local).unwrap_or(1),
+        clock_listen: args.hosts.clock_listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        wait: duration("--hosts-wait", &args.hosts.hosts_wait)?,
+    };
+    let board = Board::open(&address)?;
+    let controls = Controls {
+        store_timeouts: run::store_timeouts(of_run.store_timeout.as_deref())?,
+        ..display.controls()
+    };
+    let store = &of_run.options.store;
+    let lost = |contents: &Contents| verify::lost(contents, store.first()).map_err(|failure| failure.one_line());
+    let mut measured = hosts::lead(&board, &plan, &options, &controls, &credentials::open, &lost)?;
+    measured.label = of_run.label.first().cloned();
+    drop((controls, display, local));
+    let mut report = Report::new(vec![measured]);
+    let is_passed = thresholds::check(&mut report.runs, &thresholds);
+    outputs.write(&report)?;
+    Ok(run::exit_of(&report, is_passed))
+}
+
+/// Refuses flags that have no effect on a run of several hosts.
+fn refuse_unused(args: &SharedRunArgs) -> Result<(), Failure> {
+    let run = &args.run;
+    let unused = [
+        ("--journal", run.journal.is_some(), "each host keeps a journal: tsb join --journal FILE"),
+        ("--hdr-log", run.output.hdr_log.is_some(), "the leader has no intervals of single operations"),
+        ("--retry-noisy", run.retry_noisy.is_some(), "the hosts of a run take part once"),
+        ("--expose", run.expose.is_some(), "the leader measures nothing itself"),
+    ];
+    match unused.into_iter().find(|(_, is_given, _)| *is_given) {
+        Some((flag, _, why)) => Err(Failure::usage(format!("cannot use {flag} here")).because_of(why)),
+        None => Ok(()),
+    }
+}
+
+/// Takes part in a run.
+///
+/// # Errors
+/// If there is none, or this host cannot take part.
+pub fn join(args: &JoinArgs) -> Result<Exit, Failure> {
+    let address = address_of(Some(&args.coordinator))?;
+    let options = JoinOptions {
+        name: args.name.clone().unwrap_or_else(own_name),
+        journal: args.journal.clone().unwrap_or_else(temporary_journal),
+        wait: duration("--wait", &args.wait)?,
+    };
+    let signals = interrupt::signals();
+    let display = Display::of_host(args.quiet, &signals);
+    let controls = Controls {
+        store_timeouts: run::store_timeouts(args.store_timeout.as_deref())?,
+        ..display.controls()
+    };
+    let board = Board::open(&address)?;
+    let run = hosts::join(&board, &options, &controls, &credentials::open);
+    if args.journal.is_none() {
+        // It was published, and is of no use without the run.
+        let _ = std::fs::remove_file(&options.journal);
+    }
+    let run = run?;
+    if !args.quiet {
+        say::line(format!("tsb: the part of {} is {}", options.name, run.verdict.status));
+    }
+    Ok(if run.verdict.status == Status::Invalid {
+        Exit::Invalid
+    } else {
+        Exit::Done
+    })
+}
+
+fn address_of(typed: Option<&Typed>) -> Result<BoardAddress, Failure> {
+    let typed = typed.map_or("", Typed::expose);
+    let mut address: BoardAddress = typed.parse()?;
+    if let Some(spec) = address.spec_mut() {
+        *spec = credentials::complete(spec)?;
+    }
+    Ok(address)
+}
+
+fn duration(flag: &str, text: &str) -> Result<Duration, Failure> {
+    let ns = units::parse_duration(text);
+    let ns = ns.map_err(|why| Failure::usage(format!("cannot read {flag} {text}")).because_of(why))?;
+    Ok(Duration::from_nanos(ns))
+}
+
+/// The host's name and the process, in the characters that a name may have.
+fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let kept = host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
+    format!("{}-{}", kept.collect::<String>().trim_start_matches('-'), std::process::id())
+        .trim_start_matches('-')
+        .to_owned()
+}
+
+fn temporary_journal() -> PathBuf {
+    std::env::temp_dir().join(format!("tsb-join-{}.journal", std::process::id()))
+}
+
+/// The plan of the hosts names no store that only this process has.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_a_name_that_a_key_may_have() {
+        let name = own_name();
+        assert!(name.starts_with(|c: char| c.is_ascii_alphanumeric()), "{name}");
+        assert!(name.ends_with(&std::process::id().to_string()), "{name}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The documents of a run of many hosts, and their keys.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use tsb_core::workload::FleetPart;
+
+use super::clock::ClockReading;
+use crate::plan::Plan;
+
+/// Version of the documents: hosts of another version are refused.
+pub(super) const VERSION: u32 = 1;
+
+/// How long a host is taken to be there after it last said so, in nanoseconds. A pause of 5 s is
+/// survived.
+pub(super) const ALIVE_NS: u64 = 10 * tsb_core::time::SECOND_NS;
+
+pub(super) const LEADER: &str = "leader";
+pub(super) const PLAN: &str = "plan";
+pub(super) const START: &str = "start";
+pub(super) const STOP: &str = "stop";
+pub(super) const ALIVE: &str = "alive";
+pub(super) const JOINED: &str = "joined";
+pub(super) const SHARE: &str = "share";
+pub(super) const READY: &str = "ready";
+pub(super) const PROGRESS: &str = "progress";
+pub(super) const JOURNAL: &str = "journal";
+pub(super) const PART: &str = "part";
+pub(super) const FAILED: &str = "failed";
+pub(super) const ENDED: &str = "ended";
+pub(super) const LOST: &str = "lost";
+
+/// The key of a host's document.
+pub(super) fn of(kind: &str, host: &str) -> String {
+    format!("{kind}/{host}")
+}
+
+/// `plan`: what all hosts do together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct SharedPlan {
+    /// [`VERSION`] of the leader.
+    pub version: u32,
+    /// The version of its program.
+    pub tsb_version: String,
+    /// The plan of the whole.
+    pub plan: Plan,
+    /// Number of hosts.
+    pub hosts: usize,
+    /// Where the leader answers for its clocks.
+    pub clock: SocketAddr,
+}
+
+/// `joined/HOST`: a host that takes part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Joined {
+    /// Samples per second that it can generate; absent if the plan does not measure it.
+    #[serde(default)]
+    pub ceiling_per_second: Option<f64>,
+    /// Its clock before the run.
+    pub clock: ClockReading,
+}
+
+/// `share/HOST`: what it sends.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Share {
+    /// Its groups.
+    pub part: FleetPart,
+    /// The speed of fleet time as a fraction; absent for a closed loop.
+    pub speed: Option<(u64, u64)>,
+}
+
+/// `start`: when all begin.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Start {
+    /// On the leader's steady clock.
+    pub at_ns: u64,
+    /// The timestamp of that moment, in nanoseconds since the Unix epoch.
+    pub base_ns: i64,
+}
+
+/// `progress/HOST`: how far a host is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct HostProgress {
+    /// Its phase, in a word.
+    pub phase: String,
+    /// Samples sent.
+    pub sent: u64,
+    /// Samples accepted.
+    pub accepted: u64,
+    /// Age of its stalest series, in milliseconds, if it was measured.
+    #[serde(default)]
+    pub staleness_ms: Option<f64>,
+}

@@ -1,0 +1,195 @@
+//! A folder as a store of keys, for processes of one machine: each key is a file.
+//!
+//! A file is written beside and renamed, so a reader finds the old value or the new one. Its first
+//! line is the time of day at which the key is gone.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tsb_core::Durability;
+use tsb_core::time::Clock;
+use tsb_stores::keyed::{Key, KeyedCapabilities, KeyedStore, KeyedVisitor, MAX_VALUE_BYTES, Put, PutAck};
+use tsb_stores::parts::ClosedFlag;
+use tsb_stores::{Error, Reason, Refusals, Result};
+
+/// The end of a file's name: no key ends so, since a segment has no `=`.
+const ENDING: &str = "=value";
+
+/// A folder of keys.
+pub(super) struct KeyedFolder {
+    folder: PathBuf,
+    clock: Arc<dyn Clock>,
+    /// Distinguishes the files that are being written by this process.
+    written: AtomicU64,
+    open: ClosedFlag,
+}
+
+impl fmt::Display for KeyedFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "folder:{}", self.folder.display())
+    }
+}
+
+impl fmt::Debug for KeyedFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyedFolder({self})")
+    }
+}
+
+impl KeyedFolder {
+    /// Opens a folder, which is created if it is not there. Keys expire by the time of day of
+    /// `clock`.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub(super) fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let made = fs::create_dir_all(folder);
+        made.map_err(|error| failed("create", folder, error))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            clock,
+            written: AtomicU64::new(0),
+            open: ClosedFlag::new(),
+        })
+    }
+
+    fn file_of(&self, key: &Key) -> PathBuf {
+        self.folder.join(format!("{key}{ENDING}"))
+    }
+
+    /// Writes a file beside and renames it.
+    fn replace(&self, path: &Path, text: &str) -> io::Result<()> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let beside = self.folder.join(format!("={}-{number}", std::process::id()));
+        fs::write(&beside, text)?;
+        fs::rename(beside, path)
+    }
+
+    /// The value in a file, if it is there and has not expired.
+    fn value_in(&self, path: &Path) -> Result<Option<String>> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) => return Err(failed("read", path, error)),
+        };
+        let (gone_at, value) = text.split_once('\n').unwrap_or_default();
+        let gone_at: i64 = gone_at
+            .parse()
+            .map_err(|_| failed("read", path, io::Error::other("its first line is no time")))?;
+        Ok((self.clock.wall().0 < gone_at).then(|| value.to_owned()))
+    }
+
+    /// Visits the keys in a folder and below, in no order.
+    fn visit(&self, folder: &Path, visit: &mut KeyedVisitor<'_>) -> Result<ControlFlow<()>> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if is_gone(&error) => return Ok(ControlFlow::Continue(())),
+            Err(error) => return Err(failed("list", folder, error)),
+        };
+        for entry in entries {
+            let path = entry.map_err(|error| failed("list", folder, error))?.path();
+            let flow = match self.key_of(&path) {
+                Some(key) => match self.value_in(&path)? {
+                    Some(value) => visit(&key, &value),
+                    None => ControlFlow::Continue(()),
+                },
+                None if path.is_dir() => self.visit(&path, visit)?,
+                None => ControlFlow::Continue(()),
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn key_of(&self, path: &Path) -> Option<Key> {
+        let below = path.strip_prefix(&self.folder).ok()?.to_str()?;
+        Key::new(below.strip_suffix(ENDING)?).ok()
+    }
+}
+
+impl KeyedStore for KeyedFolder {
+    fn capabilities(&self) -> KeyedCapabilities {
+        let mut capabilities = KeyedCapabilities::new(Durability::Buffered);
+        capabilities.persistent = true;
+        capabilities
+    }
+
+    fn put(&self, puts: &[Put], refused: &mut Refusals) -> Result<PutAck> {
+        self.open.check_open()?;
+        let mut too_long = Vec::new();
+        for (index, put) in puts.iter().enumerate() {
+            if put.value.len() > MAX_VALUE_BYTES {
+                too_long.push((index, Reason::Unrepresentable));
+                continue;
+            }
+            let lives_ns = put.ttl_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+            let gone_at = lives_ns.map_or(i64::MAX, |ns| self.clock.wall().0.saturating_add(ns));
+            let path = self.file_of(&put.key);
+            self.replace(&path, &format!("{gone_at}\n{}", put.value))
+                .map_err(|error| failed("write", &path, error))?;
+        }
+        Ok(PutAck::refusing(puts.len(), too_long, refused, Durability::Buffered))
+    }
+
+    fn delete(&self, keys: &[Key]) -> Result<usize> {
+        self.open.check_open()?;
+        let mut there = 0;
+        for key in keys {
+            let path = self.file_of(key);
+            let was_there = self.value_in(&path)?.is_some();
+            match fs::remove_file(&path) {
+                Ok(()) => there += usize::from(was_there),
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(failed("remove", &path, error)),
+            }
+        }
+        Ok(there)
+    }
+
+    fn delete_below(&self, prefix: Option<&Key>) -> Result<()> {
+        self.open.check_open()?;
+        let folder = prefix.map_or_else(|| self.folder.clone(), |prefix| self.folder.join(prefix.as_str()));
+        match fs::remove_dir_all(&folder) {
+            Err(error) if !is_gone(&error) => return Err(failed("remove", &folder, error)),
+            _ => {}
+        }
+        fs::create_dir_all(&self.folder).map_err(|error| failed("create", &self.folder, error))
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<String>> {
+        self.open.check_open()?;
+        self.value_in(&self.file_of(key))
+    }
+
+    fn list(&self, prefix: Option<&Key>, visit: &mut KeyedVisitor<'_>) -> Result<()> {
+        self.open.check_open()?;
+        let folder = prefix.map_or_else(|| self.folder.clone(), |prefix| self.folder.join(prefix.as_str()));
+        self.visit(&folder, visit).map(drop)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.open.close();
+        Ok(())
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn failed(action: &str, path: &Path, error: io::Error) -> Error {
+    Error::Backend {
+        action: format!("{action} {}", path.display()),
+        source: error.into(),
+    }
+}

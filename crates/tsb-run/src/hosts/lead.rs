@@ -1,0 +1,470 @@
+//! The leader of a run of many hosts: publishes the plan, divides the fleet, says when to start,
+//! watches, and adds what the hosts measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tsb_core::report::{Run, VerifiedStore};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::workload::FleetPart;
+use tsb_stores::Stats;
+
+use super::board::Board;
+use super::clock::ClockServer;
+use super::documents::{
+    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProgress, JOINED, JOURNAL, Joined, LEADER, LOST, PART, PLAN, PROGRESS,
+    READY, SHARE, START, STOP, Share, SharedPlan, Start, VERSION,
+};
+use super::merge::{LostPart, MeasuredPart, Whole, merge};
+use super::part::HostPart;
+use crate::controls::Controls;
+use crate::error::Error;
+use crate::journal::{self, Contents};
+use crate::observer::Phase;
+use crate::plan::Plan;
+use crate::run::{OpenStore, RunContext, earlier};
+use crate::units;
+
+/// How often the leader looks at the hosts, in nanoseconds.
+const LOOK_NS: u64 = SECOND_NS / 10;
+/// How often it says how far they are, in nanoseconds.
+const SAY_NS: u64 = SECOND_NS;
+/// How long hosts may prepare, from joining until all are ready, in nanoseconds.
+const READY_NS: u64 = 300 * SECOND_NS;
+/// How long hosts may flush, read back and report, in nanoseconds.
+const REPORT_NS: u64 = 3_600 * SECOND_NS;
+/// Most hosts of a run.
+const HOSTS_MAX: usize = 10_000;
+
+/// How a run is led.
+#[derive(Clone, Debug)]
+pub struct LeadOptions {
+    /// Number of hosts; the run begins when so many have joined.
+    pub hosts: usize,
+    /// Where the leader answers for its clocks; with port 0 any free port.
+    pub clock_listen: SocketAddr,
+    /// How long to wait until all hosts have joined.
+    pub wait: Duration,
+}
+
+/// Checks the store of a run that left this journal; the error says why it cannot be read.
+pub type VerifyLost<'a> = &'a dyn Fn(&Contents) -> Result<VerifiedStore, String>;
+
+/// Leads the run of a plan, whose hosts join at the board, and returns the report of the whole.
+/// `open` opens the store of a plan, and `verify` reads back what a lost host had sent.
+///
+/// # Errors
+/// If the plan cannot be divided, not all hosts join, or no host reported.
+pub fn lead(
+    board: &Board,
+    plan: &Plan,
+    options: &LeadOptions,
+    controls: &Controls,
+    open: OpenStore<'_>,
+    verify: VerifyLost<'_>,
+) -> Result<Run, Error> {
+    let plan = divisible(plan, options.hosts)?;
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+    let context = prepare(&plan, open)?;
+    let ranges = context.workload.groups().len();
+    if ranges < options.hosts {
+        return Err(Error::plan(format!("cannot divide this fleet among {} hosts", options.hosts))
+            .because_of(format!("it has {ranges} groups of series that report together"))
+            .hint("give more --series or fewer --hosts"));
+    }
+    if let Some(leader) = board.get::<u32>(LEADER)? {
+        return Err(Error::plan(format!("cannot lead a run at {board:?}"))
+            .because_of(format!("another leader, process {leader}, leads one there"))
+            .hint("give another prefix, or wait until it has ended"));
+    }
+    board.clear()?;
+    let leader = Leader {
+        board,
+        clock: Arc::clone(&clock),
+        options,
+        context: &context,
+        controls,
+    };
+    let server = ClockServer::start(options.clock_listen, clock)?;
+    let is_over = AtomicBool::new(false);
+    let result = std::thread::scope(|threads| {
+        let keeper = threads.spawn(|| leader.stay(&is_over));
+        let result = leader.lead(&plan, &server);
+        is_over.store(true, Ordering::Release);
+        let _ = keeper.join();
+        result
+    });
+    drop(server);
+    let run = match result {
+        Ok(hosts) => leader.report(hosts, open, verify),
+        Err(error) => {
+            let _ = board.put(STOP, &"the leader");
+            // The hosts hear of it before the documents go.
+            leader.clock.wait_until(leader.clock.now() + 2 * SECOND_NS);
+            Err(error)
+        }
+    };
+    board.clear()?;
+    run
+}
+
+/// A plan that can be divided, or why this one cannot.
+fn divisible(plan: &Plan, hosts: usize) -> Result<Plan, Error> {
+    let refuse = |why: &str| Err(Error::plan(format!("cannot share this run among {hosts} hosts")).because_of(why));
+    if !(1..=HOSTS_MAX).contains(&hosts) {
+        return refuse("--hosts is from 1 to 10000");
+    }
+    let [store] = &plan.stores[..] else {
+        return refuse("such a run has one store");
+    };
+    let keeps_files = crate::place::Place::of(store)?.is_some() && !store.is_client();
+    let obstacles = [
+        (keeps_files, "several processes cannot have the files of one store open: give a server"),
+        (plan.append, "the place of such a run is empty before: leave --append out"),
+        (plan.schedule.is_some() || !plan.phases.is_empty(), "a schedule is not divided: give --rate"),
+        (plan.preload_ns.is_some(), "history is not divided: leave --preload out"),
+        (!plan.queries.is_empty(), "queries are not divided: leave --queries out"),
+        (!plan.watch_pids.is_empty(), "a process is on one host: leave --watch-pid out"),
+    ];
+    if let Some((_, why)) = obstacles.iter().find(|(is_there, _)| *is_there) {
+        return refuse(why);
+    }
+    let mut plan = plan.clone();
+    plan.workload.tick_parts = (plan.workers * hosts).min(4096);
+    Ok(plan)
+}
+
+/// Plans the whole, and defines all series in the store, which was empty: clients of several hosts
+/// then find the numbers of their series there.
+fn prepare(plan: &Plan, open: OpenStore<'_>) -> Result<RunContext, Error> {
+    let opened = open(plan)?;
+    let store = opened.store();
+    let context = RunContext::new(plan, store.capabilities().resolution_ns)?;
+    let place = earlier::place_of(&context)?;
+    earlier::check(&context, &*store, place.as_ref())?;
+    let failure = || Error::plan(format!("cannot define the series in {store}"));
+    store
+        .define(&context.workload.catalog().definitions())
+        .map_err(|error| failure().because(&error))?;
+    earlier::check_defined(&context, &*store, place.as_ref())?;
+    store.close().map_err(|error| failure().because(&error))?;
+    Ok(context)
+}
+
+/// A host that takes part.
+#[derive(Clone, Debug)]
+struct Host {
+    joined: Joined,
+    part: FleetPart,
+    /// Why it counts as lost.
+    lost: Option<String>,
+}
+
+struct Leader<'a> {
+    board: &'a Board,
+    clock: Arc<dyn Clock>,
+    options: &'a LeadOptions,
+    context: &'a RunContext,
+    controls: &'a Controls,
+}
+
+/// The hosts of a run that has ended, and its start.
+struct Ended {
+    hosts: BTreeMap<String, Host>,
+    base_ns: i64,
+}
+
+impl Leader<'_> {
+    /// The body of the thread that says that the leader is there.
+    fn stay(&self, is_over: &AtomicBool) {
+        let mut next_at = 0;
+        while !is_over.load(Ordering::Acquire) {
+            let now = self.clock.now();
+            if now >= next_at {
+                next_at = now + ALIVE_NS / 5;
+                let _ = self.board.put_expiring(LEADER, &std::process::id(), ALIVE_NS);
+            }
+            self.clock.wait_until(now + LOOK_NS);
+        }
+    }
+
+    fn lead(&self, plan: &Plan, server: &ClockServer) -> Result<Ended, Error> {
+        let shared = SharedPlan {
+            version: VERSION,
+            tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+            plan: plan.clone(),
+            hosts: self.options.hosts,
+            clock: server.address(),
+        };
+        self.board.put(PLAN, &shared)?;
+        self.controls.enter(Phase::Preparing);
+        let joined = self.all_joined()?;
+        let mut hosts = self.share_out(joined)?;
+        self.all_ready(&mut hosts)?;
+        let base_ns = self.start()?;
+        self.controls.enter(Phase::Running);
+        self.watch(&mut hosts)?;
+        self.controls.enter(Phase::Reporting);
+        Ok(Ended { hosts, base_ns })
+    }
+
+    /// Waits for a moment, and ends the run if the user wants it.
+    fn pause(&self, deadline_ns: u64, what: impl FnOnce() -> String) -> Result<(), Error> {
+        let stops = &self.controls.stops;
+        if stops.stop.load(Ordering::SeqCst) || stops.at_once.load(Ordering::SeqCst) {
+            return Err(Error::interrupted("the run was stopped before all hosts had begun"));
+        }
+        let now = self.clock.now();
+        if now >= deadline_ns {
+            return Err(Error::unreachable(what()));
+        }
+        self.clock.wait_until(now + LOOK_NS);
+        Ok(())
+    }
+
+    /// Waits until enough hosts have joined and are alive.
+    fn all_joined(&self) -> Result<BTreeMap<String, Joined>, Error> {
+        let wanted = self.options.hosts;
+        let deadline_ns = self.clock.now() + self.options.wait.as_nanos() as u64;
+        let mut said = usize::MAX;
+        loop {
+            let alive = self.alive()?;
+            let joined: Vec<(String, Joined)> = self.board.list(JOINED)?;
+            let mut joined: BTreeMap<String, Joined> =
+                joined.into_iter().filter(|(name, _)| alive.contains(name)).collect();
+            if joined.len() != said {
+                said = joined.len();
+                self.controls.note(&format!("{said} of {wanted} hosts have joined"));
+            }
+            if joined.len() >= wanted {
+                while joined.len() > wanted {
+                    joined.pop_last();
+                }
+                return Ok(joined);
+            }
+            self.refuse_failed()?;
+            self.pause(deadline_ns, || {
+                format!("only {} of {wanted} hosts have joined within {:?}", joined.len(), self.options.wait)
+            })?;
+        }
+    }
+
+    fn alive(&self) -> Result<BTreeSet<String>, Error> {
+        let alive = self.board.list::<u32>(ALIVE)?;
+        Ok(alive.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// A host that fails before the start ends the run: the others have nothing to do without it.
+    fn refuse_failed(&self) -> Result<(), Error> {
+        let failed = self.board.list::<String>(FAILED)?;
+        failed.into_iter().next().map_or(Ok(()), |(name, why)| {
+            Err(Error::unreachable(format!("host {name} cannot take part")).because_of(why))
+        })
+    }
+
+    /// Divides the groups in proportion to what each host can generate.
+    fn share_out(&self, joined: BTreeMap<String, Joined>) -> Result<BTreeMap<String, Host>, Error> {
+        let ceilings: Option<Vec<f64>> = joined.values().map(|host| host.ceiling_per_second).collect();
+        let weights = ceilings.unwrap_or_else(|| vec![1.0; joined.len()]);
+        let ranges = self.context.workload.split_by(&weights);
+        let speed = self.context.speed().map(tsb_core::schedule::Speed::fraction);
+        let mut hosts = BTreeMap::new();
+        for ((name, joined), range) in joined.into_iter().zip(ranges) {
+            let part = FleetPart {
+                first_group: range.start as u32,
+                groups: range.len() as u32,
+            };
+            self.board.put(&documents::of(SHARE, &name), &Share { part, speed })?;
+            hosts.insert(
+                name,
+                Host {
+                    joined,
+                    part,
+                    lost: None,
+                },
+            );
+        }
+        Ok(hosts)
+    }
+
+    fn all_ready(&self, hosts: &mut BTreeMap<String, Host>) -> Result<(), Error> {
+        let deadline_ns = self.clock.now() + READY_NS;
+        loop {
+            let ready = self.board.list::<bool>(READY)?;
+            let alive = self.alive()?;
+            if let Some(name) = hosts.keys().find(|name| !alive.contains(*name)) {
+                self.refuse_failed()?;
+                return Err(Error::unreachable(format!("host {name} was lost before the start")));
+            }
+            if ready.len() >= hosts.len() {
+                return Ok(());
+            }
+            self.refuse_failed()?;
+            self.pause(deadline_ns, || format!("only {} of {} hosts are ready", ready.len(), hosts.len()))?;
+        }
+    }
+
+    /// Says when all begin: at a whole second that leaves every host the time to hear of it.
+    fn start(&self) -> Result<i64, Error> {
+        let lead_ns = SECOND_NS + 4 * super::liveness::poll_ns(self.options.hosts);
+        let (now, wall) = (self.clock.now(), self.clock.wall().0);
+        let earliest = wall.saturating_add(lead_ns as i64);
+        let second = SECOND_NS as i64;
+        let base_ns = earliest.div_euclid(second) * second + second;
+        let at_ns = now + (base_ns - wall).unsigned_abs();
+        self.board.put(START, &Start { at_ns, base_ns })?;
+        Ok(base_ns)
+    }
+
+    /// Waits until every host has reported or is lost.
+    fn watch(&self, hosts: &mut BTreeMap<String, Host>) -> Result<(), Error> {
+        let planned_ns = self.context.timetable.planned_ns();
+        let deadline_ns = planned_ns.map(|ns| self.clock.now().saturating_add(ns).saturating_add(REPORT_NS));
+        let (mut say_at, mut is_stopped) = (0, false);
+        loop {
+            let ended: BTreeSet<String> = self.board.list::<bool>(ENDED)?.into_iter().map(|(name, _)| name).collect();
+            self.find_lost(hosts, &ended)?;
+            if hosts.iter().all(|(name, host)| host.lost.is_some() || ended.contains(name)) {
+                return Ok(());
+            }
+            let now = self.clock.now();
+            if self.controls.stops.at_once.load(Ordering::SeqCst) {
+                return Err(Error::interrupted("the run was given up before its hosts had reported"));
+            }
+            if self.controls.stops.stop.load(Ordering::SeqCst) && !is_stopped {
+                is_stopped = true;
+                self.board.put(STOP, &"the leader")?;
+            }
+            if now >= say_at {
+                say_at = now + SAY_NS;
+                self.say(hosts)?;
+            }
+            if deadline_ns.is_some_and(|deadline_ns| now >= deadline_ns) {
+                let late = hosts.iter_mut().filter(|(name, _)| !ended.contains(*name));
+                for (name, host) in late {
+                    self.lose(name, host, "it did not report in time".to_owned())?;
+                }
+            }
+            self.clock.wait_until(now + LOOK_NS);
+        }
+    }
+
+    fn find_lost(&self, hosts: &mut BTreeMap<String, Host>, ended: &BTreeSet<String>) -> Result<(), Error> {
+        let failed: BTreeMap<String, String> = self.board.list(FAILED)?.into_iter().collect();
+        let alive = self.alive()?;
+        for (name, host) in hosts.iter_mut() {
+            if host.lost.is_some() || ended.contains(name) {
+                continue;
+            }
+            if let Some(why) = failed.get(name) {
+                self.lose(name, host, why.clone())?;
+            } else if !alive.contains(name) {
+                let seconds = ALIVE_NS / SECOND_NS;
+                self.lose(name, host, format!("it was not heard of for {seconds} s"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lose(&self, name: &str, host: &mut Host, why: String) -> Result<(), Error> {
+        self.board.put(&documents::of(LOST, name), &why)?;
+        self.controls.warn(&format!("host {name} is lost: {why}"));
+        host.lost = Some(why);
+        Ok(())
+    }
+
+    /// A line for each host, and the sum.
+    fn say(&self, hosts: &BTreeMap<String, Host>) -> Result<(), Error> {
+        let progress: BTreeMap<String, HostProgress> = self.board.list(PROGRESS)?.into_iter().collect();
+        let line = |name: &str, of: &HostProgress| {
+            let stale = of.staleness_ms.map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
+            let (sent, accepted) = (units::count(of.sent), units::count(of.accepted));
+            format!("{name}: {}, {sent} sent, {accepted} accepted{stale}", of.phase)
+        };
+        let mut sum = HostProgress {
+            phase: format!("{} hosts", hosts.len()),
+            ..HostProgress::default()
+        };
+        for (name, of) in progress.iter().filter(|(name, _)| hosts.contains_key(*name)) {
+            self.controls.progress(&line(name, of));
+            sum.sent += of.sent;
+            sum.accepted += of.accepted;
+            sum.staleness_ms = sum.staleness_ms.into_iter().chain(of.staleness_ms).reduce(f64::max);
+        }
+        self.controls.progress(&line("all", &sum));
+        Ok(())
+    }
+
+    fn report(&self, ended: Ended, open: OpenStore<'_>, verify: VerifyLost<'_>) -> Result<Run, Error> {
+        let mut parts = Vec::new();
+        for (name, host) in ended.hosts {
+            let result = match host.lost {
+                None => self.part_of(&name).map(Box::new).map_err(|error| error.to_string()),
+                Some(why) => Err(why),
+            };
+            let result = match result {
+                Ok(part) => Ok(part),
+                Err(why) => Err(self.lost_part(&name, &host.joined, why, verify)?),
+            };
+            parts.push(MeasuredPart {
+                name,
+                part: host.part,
+                result,
+            });
+        }
+        parts.sort_by_key(|part| part.part.first_group);
+        let whole = Whole {
+            context: self.context,
+            base_ns: ended.base_ns,
+            stats: self.stats(open)?,
+        };
+        merge(&whole, &parts).ok_or_else(|| {
+            let why = parts.iter().filter_map(|part| Some((&part.name, part.result.as_ref().err()?)));
+            let why: Vec<String> = why.map(|(name, lost)| format!("{name}: {}", lost.why)).collect();
+            Error::unreachable("no host reported what it measured").because_of(why.join("; "))
+        })
+    }
+
+    fn part_of(&self, name: &str) -> Result<HostPart, Error> {
+        let text = self.board.get_long(&documents::of(PART, name))?;
+        let text = text.ok_or_else(|| Error::internal(format!("what {name} measured is not whole")))?;
+        HostPart::of_text(name, &text)
+    }
+
+    /// What is known of a lost host: its journal, and what reading back says of it.
+    fn lost_part(&self, name: &str, joined: &Joined, why: String, verify: VerifyLost<'_>) -> Result<LostPart, Error> {
+        let lines = self.board.get_long(&documents::of(JOURNAL, name))?;
+        let progress: Option<HostProgress> = self.board.get(&documents::of(PROGRESS, name))?;
+        let contents = lines.map(|lines| journal::parse(lines.as_bytes()));
+        let journaled = contents.as_ref().and_then(|contents| contents.sections.last());
+        let sent = journaled.map_or(0, |section| section.reached.sent);
+        let verified = match &contents {
+            Some(contents) if !contents.sections.is_empty() => {
+                verify(contents).map(Box::new)
+            }
+            _ => Err("it published no journal".to_owned()),
+        };
+        Ok(LostPart {
+            why,
+            sent: sent.max(progress.map_or(0, |progress| progress.sent)),
+            verified,
+            clock: (joined.clock.offset_ns, joined.clock.uncertainty_ns),
+        })
+    }
+
+    /// What a store holds that all hosts share.
+    fn stats(&self, open: OpenStore<'_>) -> Result<Option<Stats>, Error> {
+        let plan = &self.context.plan;
+        if plan.transport.is_wire() || !plan.stores.iter().any(crate::spec::Spec::is_client) {
+            return Ok(None);
+        }
+        let store = open(plan)?.store();
+        let stats = store.stats();
+        // What it says of its end concerns no sample.
+        let _ = store.close();
+        Ok(Some(stats))
+    }
+}

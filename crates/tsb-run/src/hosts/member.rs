@@ -1,0 +1,335 @@
+//! A host of a run: joins, gets a part of the fleet, sends when all send, and publishes what it
+//! measured.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tsb_core::Timestamp;
+use tsb_core::report::{Interval, Run};
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::workload::FleetPart;
+
+use super::board::Board;
+use super::clock::{ClockReading, measure_offset};
+use super::documents::{self, ALIVE, ENDED, FAILED, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share, SharedPlan, Start, VERSION};
+use super::liveness::{Exchange, poll_ns};
+use super::part::HostPart;
+use crate::controls::{Controls, StartGate, StopFlags};
+use crate::error::Error;
+use crate::journal::{self, Journal};
+use crate::observer::{IntervalLatencies, Message, Observer, Phase, Progress, RoundInfo, RunInfo};
+use crate::plan::{AskedRate, Plan};
+use crate::run::{OpenStore, RunContext, ceiling, run_plan};
+
+/// The uncertainty of a clock is at most this share of the shortest interval.
+const UNCERTAINTY_SHARE: u64 = 100;
+/// How often the clock is compared while samples are sent, in nanoseconds.
+const COMPARE_NS: u64 = 10 * SECOND_NS;
+
+/// How a host takes part.
+#[derive(Clone, Debug)]
+pub struct JoinOptions {
+    /// Its name, which no other host of the run has: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Where its journal is written: what is known of it, should it die.
+    pub journal: PathBuf,
+    /// How long to wait for a leader.
+    pub wait: Duration,
+}
+
+/// Takes part in the run of a board, and returns the report of this host's part. `open` opens the
+/// store of a plan.
+///
+/// # Errors
+/// If there is no leader, this host cannot take part, or nothing could be measured.
+pub fn join(board: &Board, options: &JoinOptions, controls: &Controls, open: OpenStore<'_>) -> Result<Run, Error> {
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+    let shared = shared_plan(board, options, controls, &*clock)?;
+    let member = Member {
+        board,
+        clock,
+        options,
+        hosts: shared.hosts,
+        leader: shared.clock,
+        exchange: Arc::default(),
+        during: Mutex::default(),
+    };
+    let result = std::thread::scope(|threads| {
+        let stop = &*controls.stops.stop;
+        let keeper = threads.spawn(|| member.keep_up(stop));
+        let result = member.take_part(&shared, controls, open);
+        if let Err(error) = &result {
+            let _ = board.put(&member.key(FAILED), &error.to_string());
+        }
+        member.exchange.is_over.store(true, Ordering::Release);
+        let _ = keeper.join();
+        result
+    });
+    if member.exchange.is_lost.load(Ordering::Acquire) {
+        return Err(Error::unreachable("the run went on without this host")
+            .because_of("for longer than it is waited for, the others did not hear of it"));
+    }
+    result
+}
+
+/// Waits for the plan, and checks that this host may take part.
+fn shared_plan(board: &Board, options: &JoinOptions, controls: &Controls, clock: &dyn Clock) -> Result<SharedPlan, Error> {
+    let deadline = clock.now() + options.wait.as_nanos() as u64;
+    let shared: SharedPlan = loop {
+        if let Some(shared) = board.get(PLAN)? {
+            break shared;
+        }
+        if clock.now() >= deadline {
+            return Err(Error::unreachable(format!("cannot join a run at {board:?}"))
+                .because_of(format!("no leader published a plan within {:?}", options.wait))
+                .hint("start tsb run --coordinator with the same address first"));
+        }
+        interrupted(&controls.stops)?;
+        clock.wait_until(clock.now() + SECOND_NS / 5);
+    };
+    if shared.version != VERSION {
+        return Err(Error::plan("cannot join this run")
+            .because_of(format!("its leader is of tsb {}", shared.tsb_version))
+            .hint("all hosts of a run need the same version"));
+    }
+    let taken = board.get::<u32>(&documents::of(ALIVE, &options.name))?;
+    if taken.is_some() {
+        return Err(Error::plan(format!("cannot join as {}", options.name))
+            .because_of("a host of that name takes part already")
+            .hint("give another --name"));
+    }
+    Ok(shared)
+}
+
+fn interrupted(stops: &StopFlags) -> Result<(), Error> {
+    if stops.stop.load(Ordering::SeqCst) || stops.at_once.load(Ordering::SeqCst) {
+        return Err(Error::interrupted("the run ended before it began"));
+    }
+    Ok(())
+}
+
+struct Member<'a> {
+    board: &'a Board,
+    clock: Arc<dyn Clock>,
+    options: &'a JoinOptions,
+    hosts: usize,
+    leader: SocketAddr,
+    exchange: Arc<Exchange>,
+    /// The last comparison of clocks while samples were sent.
+    during: Mutex<Option<ClockReading>>,
+}
+
+impl Member<'_> {
+    fn key(&self, kind: &str) -> String {
+        documents::of(kind, &self.options.name)
+    }
+
+    /// The body of the thread that keeps up with the others.
+    fn keep_up(&self, stop: &AtomicBool) {
+        let (mut compare_at, mut published) = (0, String::new());
+        let side_work = || {
+            self.publish_journal(&mut published);
+            let is_running = lock(&self.exchange.progress).phase == Phase::Running.name();
+            if is_running && self.clock.now() >= compare_at {
+                compare_at = self.clock.now() + COMPARE_NS;
+                *lock(&self.during) = measure_offset(self.leader, &*self.clock).ok();
+            }
+        };
+        let own = (self.board, &*self.clock, self.options.name.as_str());
+        self.exchange.keep_up(own, self.hosts, side_work, stop);
+    }
+
+    /// Publishes what the journal says, if that is new.
+    fn publish_journal(&self, published: &mut String) {
+        let Some(lines) = journal_lines(&self.options.journal) else { return };
+        if lines != *published && self.board.put_long(&self.key(documents::JOURNAL), &lines).is_ok() {
+            *published = lines;
+        }
+    }
+
+    fn take_part(&self, shared: &SharedPlan, controls: &Controls, open: OpenStore<'_>) -> Result<Run, Error> {
+        let before = measure_offset(self.leader, &*self.clock)?;
+        check_uncertainty(&shared.plan, before)?;
+        let joined = Joined {
+            ceiling_per_second: ceiling_of(&shared.plan, shared.hosts, controls)?,
+            clock: before,
+        };
+        self.board.put(&self.key(JOINED), &joined)?;
+        controls.note(&format!("joined as {}, one of {} hosts", self.options.name, shared.hosts));
+        let share: Share = self.wait_for(&self.key(SHARE), &controls.stops)?;
+        let plan = share.plan_of(&shared.plan);
+        let journal = Arc::new(Journal::named(&self.options.journal));
+        let gate = Gate {
+            board: self.board.clone(),
+            host: self.options.name.clone(),
+            clock: Arc::clone(&self.clock),
+            reading: before,
+            poll_ns: poll_ns(self.hosts),
+            stops: controls.stops.clone(),
+        };
+        let observer = Reporting {
+            observer: Arc::clone(&controls.observer),
+            exchange: Arc::clone(&self.exchange),
+        };
+        let controls = Controls {
+            journal: Some(journal),
+            start: Some(Arc::new(gate)),
+            observer: Arc::new(observer),
+            ..controls.clone()
+        };
+        let finished = run_plan(&plan, &controls, open)?;
+        let run = finished.run.clone();
+        let after = measure_offset(self.leader, &*self.clock).ok();
+        let during = *lock(&self.during);
+        let clock = std::iter::once(before).chain(during).chain(after).collect();
+        let part = HostPart::new(finished, clock);
+        self.board.put_long(&self.key(PART), &part.to_text()?)?;
+        self.board.put(&self.key(ENDED), &true)?;
+        Ok(run)
+    }
+
+    fn wait_for<T: serde::de::DeserializeOwned>(&self, key: &str, stops: &StopFlags) -> Result<T, Error> {
+        loop {
+            if let Some(found) = self.board.get(key)? {
+                return Ok(found);
+            }
+            interrupted(stops)?;
+            self.clock.wait_until(self.clock.now() + poll_ns(self.hosts));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The shortest journal that says what the file says of its last run; `None` before it has one.
+fn journal_lines(path: &Path) -> Option<String> {
+    let contents = journal::read(path).ok()?;
+    contents.sections.last()?.lines().ok()
+}
+
+/// Refuses a clock that says too little about when a sample of another host was due.
+fn check_uncertainty(plan: &Plan, reading: ClockReading) -> Result<(), Error> {
+    let interval_ns = shortest_interval_ns(plan);
+    let most_ns = interval_ns / UNCERTAINTY_SHARE;
+    if reading.uncertainty_ns <= most_ns {
+        return Ok(());
+    }
+    let ms = |ns: u64| ns as f64 / 1e6;
+    Err(Error::plan("cannot take part in this run")
+        .because_of(format!(
+            "the leader's clock is known to {:.3} ms only, and at most {:.3} ms, a hundredth of the interval, are \
+             allowed",
+            ms(reading.uncertainty_ns),
+            ms(most_ns)
+        ))
+        .hint("use hosts that are closer together, or a longer --interval"))
+}
+
+fn shortest_interval_ns(plan: &Plan) -> u64 {
+    let several = plan.workload.intervals.iter().map(|share| share.interval_ns).min();
+    several.or(plan.workload.interval_ns).unwrap_or(SECOND_NS)
+}
+
+/// Samples per second that this host can generate, over an equal part of the fleet.
+fn ceiling_of(plan: &Plan, hosts: usize, controls: &Controls) -> Result<Option<f64>, Error> {
+    if !plan.calibrate {
+        return Ok(None);
+    }
+    let whole = RunContext::new(plan, 1)?;
+    let groups = whole.workload.split(hosts).into_iter().next().unwrap_or_default();
+    let share = Share {
+        part: FleetPart {
+            first_group: groups.start as u32,
+            groups: groups.len() as u32,
+        },
+        speed: None,
+    };
+    let context = RunContext::new(&share.plan_of(plan), 1)?;
+    ceiling::measure(&context, controls)
+}
+
+impl Share {
+    /// The plan of a part, from that of the whole.
+    pub(super) fn plan_of(&self, whole: &Plan) -> Plan {
+        let mut plan = whole.clone();
+        plan.workload.part = Some(self.part);
+        plan.rate = self
+            .speed
+            .map_or(whole.rate, |(numerator, denominator)| AskedRate::Speed(numerator, denominator));
+        plan
+    }
+}
+
+/// Waits until the leader has said when all begin.
+struct Gate {
+    board: Board,
+    host: String,
+    /// The clock of `reading`.
+    clock: Arc<dyn Clock>,
+    reading: ClockReading,
+    poll_ns: u64,
+    stops: StopFlags,
+}
+
+impl StartGate for Gate {
+    fn wait(&self, clock: &dyn Clock) -> Result<(u64, Timestamp), Error> {
+        self.board.put(&documents::of(READY, &self.host), &true)?;
+        let start: Start = loop {
+            if let Some(start) = self.board.get(START)? {
+                break start;
+            }
+            interrupted(&self.stops)?;
+            self.clock.wait_until(self.clock.now() + self.poll_ns);
+        };
+        let at_ns = (start.at_ns as i64).wrapping_sub(self.reading.steady_offset_ns);
+        let left_ns = at_ns.saturating_sub(self.clock.now() as i64);
+        let left_ns = u64::try_from(left_ns).map_err(|_| {
+            Error::unreachable("cannot begin with the other hosts")
+                .because_of(format!("the start was {:.3} s ago when it was heard of", left_ns.unsigned_abs() as f64 / 1e9))
+        })?;
+        Ok((clock.now() + left_ns, Timestamp(start.base_ns)))
+    }
+}
+
+/// Notes how far the run is, and passes everything on.
+struct Reporting {
+    observer: Arc<dyn Observer>,
+    exchange: Arc<Exchange>,
+}
+
+impl Observer for Reporting {
+    fn begin(&self, subject: &RunInfo) {
+        self.observer.begin(subject);
+    }
+
+    fn round(&self, round: &RoundInfo<'_>) {
+        self.observer.round(round);
+    }
+
+    fn phase(&self, phase: Phase) {
+        phase.name().clone_into(&mut lock(&self.exchange.progress).phase);
+        self.observer.phase(phase);
+    }
+
+    fn progress(&self, progress: &Progress) {
+        let mut said = lock(&self.exchange.progress);
+        said.sent = progress.totals.samples;
+        said.accepted = progress.accepted.unwrap_or(0);
+        said.staleness_ms = progress.staleness_ms;
+        drop(said);
+        self.observer.progress(progress);
+    }
+
+    fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
+        self.observer.interval(interval, timed);
+    }
+
+    fn message(&self, message: Message<'_>) {
+        self.observer.message(message);
+    }
+}

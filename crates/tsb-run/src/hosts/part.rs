@@ -1,0 +1,66 @@
+//! What a host measured, as a document: its report, and histograms in full.
+
+use serde::{Deserialize, Serialize};
+use tsb_core::latency::{Histogram, Recording};
+use tsb_core::report::Run;
+use tsb_core::staleness::Staleness;
+
+use super::clock::ClockReading;
+use crate::error::Error;
+use crate::run::Finished;
+
+/// The part of a report that one host measured.
+#[derive(Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HostPart {
+    /// Its report; groups, series and ids count from 0 in it.
+    pub run: Run,
+    /// When it began to send, on the clock of its recordings.
+    pub start_ns: u64,
+    /// Due to done, by interval.
+    pub response: Recording,
+    /// Start until read by a listener, where one was between.
+    pub delivery: Histogram,
+    /// Start to done, or read to done.
+    pub service: Histogram,
+    /// Due to start.
+    pub lag: Histogram,
+    /// The generator's own part of it.
+    pub own_lag: Histogram,
+    /// Ages of the newest visible samples.
+    pub staleness: Staleness,
+    /// Due until the store's highest level; absent if acknowledgements state that level.
+    pub waits: Option<Histogram>,
+    /// Its clock before, during and after the run.
+    pub clock: Vec<ClockReading>,
+}
+
+impl HostPart {
+    /// The part of a finished run.
+    pub fn new(finished: Finished, clock: Vec<ClockReading>) -> Self {
+        let driven = &finished.driven;
+        Self {
+            start_ns: driven.start_ns,
+            response: driven.response.clone(),
+            delivery: driven.delivery.total.clone(),
+            service: driven.service.total.clone(),
+            lag: driven.lag.total.clone(),
+            own_lag: driven.own_lag.total.clone(),
+            staleness: finished.staleness,
+            waits: finished.waits,
+            run: finished.run,
+            clock,
+        }
+    }
+
+    /// As a text for the board.
+    pub(super) fn to_text(&self) -> Result<String, Error> {
+        serde_json::to_string(self).map_err(|error| Error::internal("cannot write a part of the report").because(&error))
+    }
+
+    /// From a text of the board.
+    pub(super) fn of_text(host: &str, text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text)
+            .map_err(|error| Error::internal(format!("cannot read what {host} measured")).because(&error))
+    }
+}
