@@ -7,6 +7,7 @@ pub mod compared_files;
 pub mod csv;
 pub mod experiment_figures;
 pub mod figures;
+mod hosts;
 pub mod html;
 pub mod lines;
 pub mod names;

@@ -20,7 +20,7 @@ use crate::run::StoreTimeouts;
 pub type RelayStarter = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
 /// Decides when a run begins that other processes have a part in.
-pub trait StartGate: Send + Sync {
+pub trait StartBarrier: Send + Sync {
     /// Waits until all parts may begin, and returns when: on `clock`, and as the timestamp of that
     /// moment.
     ///
@@ -66,7 +66,7 @@ pub struct Controls {
     pub sockets: PathBuf,
     /// When to begin, for a part of a fleet whose other parts are sent by other processes; absent:
     /// at the next whole second.
-    pub start: Option<Arc<dyn StartGate>>,
+    pub start: Option<Arc<dyn StartBarrier>>,
     /// Whether the store is asked for the newest sample of every series while it is written. Its
     /// answers cost CPU time, of which a run that measures only writing wants none.
     pub measures_staleness: bool,

@@ -1,7 +1,7 @@
 //! One run by many hosts: each sends, measures and audits a part of the fleet, and their results
 //! are added.
 //!
-//! The hosts share nothing but a [`Board`]: documents under keys of etcd, or of a folder for
+//! The hosts share nothing but a [`Coordination`]: documents under keys of etcd, or of a folder for
 //! processes of one machine. The leader ([`lead`]) publishes the plan and waits for the hosts; a
 //! host ([`join`]) measures its clock and its ceiling, gets a contiguous range of series in
 //! proportion to that ceiling, and starts when all start. Each publishes its part of the report
@@ -12,7 +12,7 @@
 //!
 //! The documents are listed in `docs/formats/hosts.md`.
 
-mod board;
+mod coordination;
 mod clock;
 mod documents;
 mod folder;
@@ -22,7 +22,7 @@ mod member;
 mod merge;
 mod part;
 
-pub use board::{Board, BoardAddress};
+pub use coordination::{Coordination, CoordinatorAddress};
 pub use clock::{ClockReading, ClockServer, best_of, measure_offset};
 pub use lead::{LeadOptions, VerifyLost, lead};
 pub use member::{JoinOptions, join};

@@ -40,7 +40,7 @@ pub mod threshold;
 pub mod units;
 mod write_only;
 
-pub use controls::{Controls, Provisional, RelayStarter, StartGate, StopFlags};
+pub use controls::{Controls, Provisional, RelayStarter, StartBarrier, StopFlags};
 pub use error::{Error, Explanation, chain, panic_message};
 pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RoundInfo, RunInfo};
 pub use plan::{AskedRate, Plan, Transport, WirePlan};

@@ -51,6 +51,14 @@ impl LocalHosts {
             .spawn()
     }
 
+    /// Waits until they have ended by themselves, after a run.
+    pub(super) fn wait(&mut self) {
+        let clock = MonotonicClock::new();
+        while clock.now() < PATIENCE_NS && self.children.iter_mut().any(|child| matches!(child.try_wait(), Ok(None))) {
+            clock.wait_until(clock.now() + SECOND_NS / 50);
+        }
+    }
+
     /// Where they coordinate.
     pub(super) fn address(&self) -> String {
         format!("folder:{}", self.folder.join("run").display())
@@ -59,10 +67,6 @@ impl LocalHosts {
 
 impl Drop for LocalHosts {
     fn drop(&mut self) {
-        let clock = MonotonicClock::new();
-        while clock.now() < PATIENCE_NS && self.children.iter_mut().any(|child| matches!(child.try_wait(), Ok(None))) {
-            clock.wait_until(clock.now() + SECOND_NS / 50);
-        }
         for child in &mut self.children {
             // One that has ended by itself cannot be killed any more.
             let _ = child.kill();

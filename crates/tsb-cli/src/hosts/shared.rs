@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tsb_core::report::Report;
 use tsb_core::verdict::Status;
-use tsb_run::hosts::{self, Board, BoardAddress, JoinOptions, LeadOptions};
+use tsb_run::hosts::{self, Coordination, CoordinatorAddress, JoinOptions, LeadOptions};
 use tsb_run::journal::Contents;
 use tsb_run::spec::Typed;
 use tsb_run::{Controls, units};
@@ -36,7 +36,7 @@ pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
     let thresholds = thresholds::of_run(of_run)?;
     let outputs = Outputs::open(&of_run.output)?;
     let display = Display::lines(of_run, &interrupt::signals())?;
-    let local = args.hosts.hosts_local.map(LocalHosts::start).transpose()?;
+    let mut local = args.hosts.hosts_local.map(LocalHosts::start).transpose()?;
     let address = match &local {
         Some(local) => local.address().parse()?,
         None => address_of(args.hosts.coordinator.as_ref())?,
@@ -46,14 +46,17 @@ pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
         clock_listen: args.hosts.clock_listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         wait: duration("--hosts-wait", &args.hosts.hosts_wait)?,
     };
-    let board = Board::open(&address)?;
+    let coordination = Coordination::open(&address)?;
     let controls = Controls {
         store_timeouts: run::store_timeouts(of_run.store_timeout.as_deref())?,
         ..display.controls()
     };
     let store = &of_run.options.store;
     let lost = |contents: &Contents| verify::lost(contents, store.first()).map_err(|failure| failure.one_line());
-    let mut measured = hosts::lead(&board, &plan, &options, &controls, &credentials::open, &lost)?;
+    let mut measured = hosts::lead(&coordination, &plan, &options, &controls, &credentials::open, &lost)?;
+    if let Some(local) = &mut local {
+        local.wait();
+    }
     measured.label = of_run.label.first().cloned();
     drop((controls, display, local));
     let mut report = Report::new(vec![measured]);
@@ -94,8 +97,8 @@ pub fn join(args: &JoinArgs) -> Result<Exit, Failure> {
         store_timeouts: run::store_timeouts(args.store_timeout.as_deref())?,
         ..display.controls()
     };
-    let board = Board::open(&address)?;
-    let run = hosts::join(&board, &options, &controls, &credentials::open);
+    let coordination = Coordination::open(&address)?;
+    let run = hosts::join(&coordination, &options, &controls, &credentials::open);
     if args.journal.is_none() {
         // It was published, and is of no use without the run.
         let _ = std::fs::remove_file(&options.journal);
@@ -111,9 +114,9 @@ pub fn join(args: &JoinArgs) -> Result<Exit, Failure> {
     })
 }
 
-fn address_of(typed: Option<&Typed>) -> Result<BoardAddress, Failure> {
+fn address_of(typed: Option<&Typed>) -> Result<CoordinatorAddress, Failure> {
     let typed = typed.map_or("", Typed::expose);
-    let mut address: BoardAddress = typed.parse()?;
+    let mut address: CoordinatorAddress = typed.parse()?;
     if let Some(spec) = address.spec_mut() {
         *spec = credentials::complete(spec)?;
     }

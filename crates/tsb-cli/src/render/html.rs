@@ -9,6 +9,7 @@ mod breakdown;
 mod capacity;
 mod data;
 mod experiments;
+mod hosts;
 mod latency;
 mod ledger;
 mod machine;
@@ -94,6 +95,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     latency::section(&shown, &mut page);
     breakdown::section(&shown, &mut page);
     queries::section(&shown, &mut page);
+    hosts::section(&shown, &mut page);
     plots::heat_map(&shown, &mut page);
     plots::resources(&shown, &mut page);
     ledger::section(&shown, &mut page);

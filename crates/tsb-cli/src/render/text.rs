@@ -35,6 +35,7 @@ fn one(run: &Run, letter: Option<&str>, lines: &mut Lines) {
     costs(run, lines);
     ledger(run, lines);
     place(run, lines);
+    super::hosts::text(run, lines);
     notes(run, lines);
     super::thresholds::text(run, lines);
     verdict_basis::figures(run, lines);

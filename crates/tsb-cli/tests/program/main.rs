@@ -17,6 +17,8 @@ mod emitted;
 mod flags;
 mod hawkular;
 mod help;
+#[cfg(feature = "hosts")]
+mod hosts;
 #[path = "../support/ingest.rs"]
 mod ingest;
 #[path = "../support/interrupt.rs"]

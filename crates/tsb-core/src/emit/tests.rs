@@ -135,6 +135,38 @@ fn a_stall_of_a_second_is_felt_by_a_thousand_responses_and_one_service() {
     assert_eq!(slow_at[5..], [0; 5]);
 }
 
+/// As a process that is stopped before the start and goes on after it.
+#[test]
+fn a_worker_that_begins_late_is_its_own_lag() {
+    let clock = ManualClock::new();
+    clock.advance(SECOND_NS / 2);
+    let timetable = Timetable {
+        roster: Roster::new(vec![Group::new(MS, MS / 2, 54)]).unwrap(),
+        ..thousand_per_second(SECOND_NS)
+    };
+    let (stop, live) = (AtomicBool::new(false), Live::new(1));
+    let run_of = Run {
+        clock: &clock,
+        timetable: &timetable,
+        stop: &stop,
+        live: &live,
+        settings: Settings {
+            start_ns: Some(0),
+            ..Settings::default()
+        },
+    };
+    let worker = Worker {
+        groups: 0..1,
+        source: Fill::new(row),
+        target: accept,
+    };
+    let report = run(&run_of, vec![worker]).unwrap();
+    let latency = &report.latency;
+    assert_eq!(latency.lag.total.max(), Some(SECOND_NS / 2 - MS / 2));
+    assert_eq!(latency.own_lag.total, latency.lag.total);
+    assert_eq!(verdict(&report), Status::GeneratorLimited);
+}
+
 #[test]
 fn a_slow_generator_is_its_own_lag() {
     let clock = ManualClock::new();

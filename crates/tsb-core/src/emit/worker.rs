@@ -114,7 +114,9 @@ pub(super) fn drive<S: Source, T: Target<S::Kind>>(
         if spare_ns > 0 {
             let idle_ns;
             (free_ns, idle_ns) = idle(target, &mut state.phases, clock);
-            state.own_ns = 0;
+            // A worker that stood still since the target was free is late before it idles.
+            let idle_from_ns = free_ns.saturating_sub(idle_ns);
+            state.own_ns = idle_from_ns.saturating_sub(due_ns.unwrap_or(idle_from_ns));
             state.busy_ns += idle_ns;
         }
         let payload = source.prepare(&slot);

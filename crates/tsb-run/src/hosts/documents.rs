@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use tsb_core::proc::boot_id;
 use tsb_core::workload::FleetPart;
 
 use super::clock::ClockReading;
@@ -58,15 +59,46 @@ pub(super) struct Joined {
     pub ceiling_per_second: Option<f64>,
     /// Its clock before the run.
     pub clock: ClockReading,
+    /// The process.
+    pub process: HostProcess,
+}
+
+/// A process, and where its number means something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HostProcess {
+    /// Its number.
+    pub pid: u32,
+    /// The machine since its start, and the namespace of process numbers; absent where unknown.
+    #[serde(default)]
+    pub namespace: Option<String>,
+}
+
+impl HostProcess {
+    /// This process.
+    pub(super) fn of_this() -> Self {
+        let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
+        Self {
+            pid: std::process::id(),
+            namespace: boot_id().zip(namespace).map(|(boot, namespace)| format!("{boot} {}", namespace.display())),
+        }
+    }
+
+    /// Whether it is another process that `other` sees by this number.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        self.namespace.is_some() && self.namespace == other.namespace && self.pid != other.pid
+    }
 }
 
 /// `share/HOST`: what it sends.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Share {
     /// Its groups.
     pub part: FleetPart,
     /// The speed of fleet time as a fraction; absent for a closed loop.
     pub speed: Option<(u64, u64)>,
+    /// Processes of the same run on its machine: what they use does not disturb it.
+    #[serde(default)]
+    pub neighbours: Vec<u32>,
 }
 
 /// `start`: when all begin.

@@ -193,3 +193,53 @@ fn failed(action: &str, path: &Path, error: io::Error) -> Error {
         source: error.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tsb_core::time::{ManualClock, SECOND_NS};
+    use tsb_stores::keyed::conformance::{KeyedFixture, KeyedPlace, checks};
+
+    use super::*;
+
+    struct Folders;
+
+    struct Place {
+        folder: tempfile::TempDir,
+        clock: Arc<ManualClock>,
+    }
+
+    impl KeyedFixture for Folders {
+        fn name(&self) -> String {
+            "folder".to_owned()
+        }
+        fn place(&self) -> Result<Box<dyn KeyedPlace>> {
+            let folder = tempfile::tempdir().map_err(|error| failed("create", Path::new("/tmp"), error))?;
+            Ok(Box::new(Place {
+                folder,
+                clock: Arc::new(ManualClock::new()),
+            }))
+        }
+        fn ttl_ns(&self) -> u64 {
+            SECOND_NS
+        }
+    }
+
+    impl KeyedPlace for Place {
+        fn open(&self) -> Result<Box<dyn KeyedStore>> {
+            Ok(Box::new(KeyedFolder::open(self.folder.path(), self.clock())?))
+        }
+        fn clock(&self) -> Arc<dyn Clock> {
+            Arc::clone(&self.clock) as Arc<dyn Clock>
+        }
+    }
+
+    #[test]
+    fn it_keeps_the_contract_of_stores_of_keys() {
+        let all = checks(Folders);
+        assert!(all.len() > 10);
+        for check in all {
+            let outcome = check.run();
+            assert!(outcome.is_ok(), "{}: {outcome:?}", check.name());
+        }
+    }
+}

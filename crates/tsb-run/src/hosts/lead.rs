@@ -4,20 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use tsb_core::report::{Run, VerifiedStore};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_core::workload::FleetPart;
+use tsb_core::workload::{BatchMode, FleetPart};
 use tsb_stores::Stats;
 
-use super::board::Board;
+use super::coordination::Coordination;
 use super::clock::ClockServer;
 use super::documents::{
-    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProgress, JOINED, JOURNAL, Joined, LEADER, LOST, PART, PLAN, PROGRESS,
+    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProcess, HostProgress, JOINED, JOURNAL, Joined, LEADER, LOST, PART, PLAN, PROGRESS,
     READY, SHARE, START, STOP, Share, SharedPlan, Start, VERSION,
 };
+use super::liveness::{RENEW_NS, ends_within, poll_ns};
 use super::merge::{LostPart, MeasuredPart, Whole, merge};
 use super::part::HostPart;
 use crate::controls::Controls;
@@ -36,6 +38,8 @@ const SAY_NS: u64 = SECOND_NS;
 const READY_NS: u64 = 300 * SECOND_NS;
 /// How long hosts may flush, read back and report, in nanoseconds.
 const REPORT_NS: u64 = 3_600 * SECOND_NS;
+/// Most hosts of which each has a line.
+const LINES_MAX: usize = 16;
 /// Most hosts of a run.
 const HOSTS_MAX: usize = 10_000;
 
@@ -53,13 +57,13 @@ pub struct LeadOptions {
 /// Checks the store of a run that left this journal; the error says why it cannot be read.
 pub type VerifyLost<'a> = &'a dyn Fn(&Contents) -> Result<VerifiedStore, String>;
 
-/// Leads the run of a plan, whose hosts join at the board, and returns the report of the whole.
+/// Leads the run of a plan, whose hosts join there, and returns the report of the whole.
 /// `open` opens the store of a plan, and `verify` reads back what a lost host had sent.
 ///
 /// # Errors
 /// If the plan cannot be divided, not all hosts join, or no host reported.
 pub fn lead(
-    board: &Board,
+    coordination: &Coordination,
     plan: &Plan,
     options: &LeadOptions,
     controls: &Controls,
@@ -75,25 +79,25 @@ pub fn lead(
             .because_of(format!("it has {ranges} groups of series that report together"))
             .hint("give more --series or fewer --hosts"));
     }
-    if let Some(leader) = board.get::<u32>(LEADER)? {
-        return Err(Error::plan(format!("cannot lead a run at {board:?}"))
+    if let Some(leader) = coordination.get::<u32>(LEADER)? {
+        return Err(Error::plan(format!("cannot lead a run at {coordination:?}"))
             .because_of(format!("another leader, process {leader}, leads one there"))
             .hint("give another prefix, or wait until it has ended"));
     }
-    board.clear()?;
+    coordination.clear()?;
     let leader = Leader {
-        board,
+        coordination,
         clock: Arc::clone(&clock),
         options,
         context: &context,
         controls,
     };
     let server = ClockServer::start(options.clock_listen, clock)?;
-    let is_over = AtomicBool::new(false);
     let result = std::thread::scope(|threads| {
-        let keeper = threads.spawn(|| leader.stay(&is_over));
+        let (running, over) = channel();
+        let keeper = threads.spawn(|| leader.stay(over));
         let result = leader.lead(&plan, &server);
-        is_over.store(true, Ordering::Release);
+        drop(running);
         let _ = keeper.join();
         result
     });
@@ -101,13 +105,13 @@ pub fn lead(
     let run = match result {
         Ok(hosts) => leader.report(hosts, open, verify),
         Err(error) => {
-            let _ = board.put(STOP, &"the leader");
+            let _ = coordination.put(STOP, &"the leader");
             // The hosts hear of it before the documents go.
             leader.clock.wait_until(leader.clock.now() + 2 * SECOND_NS);
             Err(error)
         }
     };
-    board.clear()?;
+    coordination.clear()?;
     run
 }
 
@@ -133,7 +137,10 @@ fn divisible(plan: &Plan, hosts: usize) -> Result<Plan, Error> {
         return refuse(why);
     }
     let mut plan = plan.clone();
-    plan.workload.tick_parts = (plan.workers * hosts).min(4096);
+    if plan.workload.batch == BatchMode::Tick {
+        // As one process with the workers of all hosts sends it.
+        plan.workload.tick_parts = plan.workers * hosts;
+    }
     Ok(plan)
 }
 
@@ -164,7 +171,7 @@ struct Host {
 }
 
 struct Leader<'a> {
-    board: &'a Board,
+    coordination: &'a Coordination,
     clock: Arc<dyn Clock>,
     options: &'a LeadOptions,
     context: &'a RunContext,
@@ -179,15 +186,12 @@ struct Ended {
 
 impl Leader<'_> {
     /// The body of the thread that says that the leader is there.
-    fn stay(&self, is_over: &AtomicBool) {
-        let mut next_at = 0;
-        while !is_over.load(Ordering::Acquire) {
-            let now = self.clock.now();
-            if now >= next_at {
-                next_at = now + ALIVE_NS / 5;
-                let _ = self.board.put_expiring(LEADER, &std::process::id(), ALIVE_NS);
+    fn stay(&self, over: Receiver<()>) {
+        loop {
+            let _ = self.coordination.put_expiring(LEADER, &std::process::id(), ALIVE_NS);
+            if ends_within(&over, RENEW_NS) {
+                return;
             }
-            self.clock.wait_until(now + LOOK_NS);
         }
     }
 
@@ -199,7 +203,7 @@ impl Leader<'_> {
             hosts: self.options.hosts,
             clock: server.address(),
         };
-        self.board.put(PLAN, &shared)?;
+        self.coordination.put(PLAN, &shared)?;
         self.controls.enter(Phase::Preparing);
         let joined = self.all_joined()?;
         let mut hosts = self.share_out(joined)?;
@@ -232,7 +236,7 @@ impl Leader<'_> {
         let mut said = usize::MAX;
         loop {
             let alive = self.alive()?;
-            let joined: Vec<(String, Joined)> = self.board.list(JOINED)?;
+            let joined: Vec<(String, Joined)> = self.coordination.list(JOINED)?;
             let mut joined: BTreeMap<String, Joined> =
                 joined.into_iter().filter(|(name, _)| alive.contains(name)).collect();
             if joined.len() != said {
@@ -253,13 +257,13 @@ impl Leader<'_> {
     }
 
     fn alive(&self) -> Result<BTreeSet<String>, Error> {
-        let alive = self.board.list::<u32>(ALIVE)?;
+        let alive = self.coordination.list::<u32>(ALIVE)?;
         Ok(alive.into_iter().map(|(name, _)| name).collect())
     }
 
     /// A host that fails before the start ends the run: the others have nothing to do without it.
     fn refuse_failed(&self) -> Result<(), Error> {
-        let failed = self.board.list::<String>(FAILED)?;
+        let failed = self.coordination.list::<String>(FAILED)?;
         failed.into_iter().next().map_or(Ok(()), |(name, why)| {
             Err(Error::unreachable(format!("host {name} cannot take part")).because_of(why))
         })
@@ -271,13 +275,21 @@ impl Leader<'_> {
         let weights = ceilings.unwrap_or_else(|| vec![1.0; joined.len()]);
         let ranges = self.context.workload.split_by(&weights);
         let speed = self.context.speed().map(tsb_core::schedule::Speed::fraction);
+        let own = HostProcess::of_this();
+        let processes: Vec<HostProcess> = joined.values().map(|host| host.process.clone()).chain([own]).collect();
         let mut hosts = BTreeMap::new();
         for ((name, joined), range) in joined.into_iter().zip(ranges) {
             let part = FleetPart {
                 first_group: range.start as u32,
                 groups: range.len() as u32,
             };
-            self.board.put(&documents::of(SHARE, &name), &Share { part, speed })?;
+            let neighbours = processes.iter().filter(|other| other.is_beside(&joined.process));
+            let share = Share {
+                part,
+                speed,
+                neighbours: neighbours.map(|other| other.pid).collect(),
+            };
+            self.coordination.put(&documents::of(SHARE, &name), &share)?;
             hosts.insert(
                 name,
                 Host {
@@ -293,7 +305,7 @@ impl Leader<'_> {
     fn all_ready(&self, hosts: &mut BTreeMap<String, Host>) -> Result<(), Error> {
         let deadline_ns = self.clock.now() + READY_NS;
         loop {
-            let ready = self.board.list::<bool>(READY)?;
+            let ready = self.coordination.list::<bool>(READY)?;
             let alive = self.alive()?;
             if let Some(name) = hosts.keys().find(|name| !alive.contains(*name)) {
                 self.refuse_failed()?;
@@ -309,13 +321,13 @@ impl Leader<'_> {
 
     /// Says when all begin: at a whole second that leaves every host the time to hear of it.
     fn start(&self) -> Result<i64, Error> {
-        let lead_ns = SECOND_NS + 4 * super::liveness::poll_ns(self.options.hosts);
+        let lead_ns = SECOND_NS + 4 * poll_ns(self.options.hosts);
         let (now, wall) = (self.clock.now(), self.clock.wall().0);
         let earliest = wall.saturating_add(lead_ns as i64);
         let second = SECOND_NS as i64;
         let base_ns = earliest.div_euclid(second) * second + second;
         let at_ns = now + (base_ns - wall).unsigned_abs();
-        self.board.put(START, &Start { at_ns, base_ns })?;
+        self.coordination.put(START, &Start { at_ns, base_ns })?;
         Ok(base_ns)
     }
 
@@ -325,7 +337,7 @@ impl Leader<'_> {
         let deadline_ns = planned_ns.map(|ns| self.clock.now().saturating_add(ns).saturating_add(REPORT_NS));
         let (mut say_at, mut is_stopped) = (0, false);
         loop {
-            let ended: BTreeSet<String> = self.board.list::<bool>(ENDED)?.into_iter().map(|(name, _)| name).collect();
+            let ended: BTreeSet<String> = self.coordination.list::<bool>(ENDED)?.into_iter().map(|(name, _)| name).collect();
             self.find_lost(hosts, &ended)?;
             if hosts.iter().all(|(name, host)| host.lost.is_some() || ended.contains(name)) {
                 return Ok(());
@@ -336,7 +348,7 @@ impl Leader<'_> {
             }
             if self.controls.stops.stop.load(Ordering::SeqCst) && !is_stopped {
                 is_stopped = true;
-                self.board.put(STOP, &"the leader")?;
+                self.coordination.put(STOP, &"the leader")?;
             }
             if now >= say_at {
                 say_at = now + SAY_NS;
@@ -353,7 +365,7 @@ impl Leader<'_> {
     }
 
     fn find_lost(&self, hosts: &mut BTreeMap<String, Host>, ended: &BTreeSet<String>) -> Result<(), Error> {
-        let failed: BTreeMap<String, String> = self.board.list(FAILED)?.into_iter().collect();
+        let failed: BTreeMap<String, String> = self.coordination.list(FAILED)?.into_iter().collect();
         let alive = self.alive()?;
         for (name, host) in hosts.iter_mut() {
             if host.lost.is_some() || ended.contains(name) {
@@ -370,7 +382,7 @@ impl Leader<'_> {
     }
 
     fn lose(&self, name: &str, host: &mut Host, why: String) -> Result<(), Error> {
-        self.board.put(&documents::of(LOST, name), &why)?;
+        self.coordination.put(&documents::of(LOST, name), &why)?;
         self.controls.warn(&format!("host {name} is lost: {why}"));
         host.lost = Some(why);
         Ok(())
@@ -378,7 +390,7 @@ impl Leader<'_> {
 
     /// A line for each host, and the sum.
     fn say(&self, hosts: &BTreeMap<String, Host>) -> Result<(), Error> {
-        let progress: BTreeMap<String, HostProgress> = self.board.list(PROGRESS)?.into_iter().collect();
+        let progress: BTreeMap<String, HostProgress> = self.coordination.list(PROGRESS)?.into_iter().collect();
         let line = |name: &str, of: &HostProgress| {
             let stale = of.staleness_ms.map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
             let (sent, accepted) = (units::count(of.sent), units::count(of.accepted));
@@ -389,7 +401,9 @@ impl Leader<'_> {
             ..HostProgress::default()
         };
         for (name, of) in progress.iter().filter(|(name, _)| hosts.contains_key(*name)) {
-            self.controls.progress(&line(name, of));
+            if hosts.len() <= LINES_MAX {
+                self.controls.progress(&line(name, of));
+            }
             sum.sent += of.sent;
             sum.accepted += of.accepted;
             sum.staleness_ms = sum.staleness_ms.into_iter().chain(of.staleness_ms).reduce(f64::max);
@@ -429,15 +443,15 @@ impl Leader<'_> {
     }
 
     fn part_of(&self, name: &str) -> Result<HostPart, Error> {
-        let text = self.board.get_long(&documents::of(PART, name))?;
+        let text = self.coordination.get_long(&documents::of(PART, name))?;
         let text = text.ok_or_else(|| Error::internal(format!("what {name} measured is not whole")))?;
         HostPart::of_text(name, &text)
     }
 
     /// What is known of a lost host: its journal, and what reading back says of it.
     fn lost_part(&self, name: &str, joined: &Joined, why: String, verify: VerifyLost<'_>) -> Result<LostPart, Error> {
-        let lines = self.board.get_long(&documents::of(JOURNAL, name))?;
-        let progress: Option<HostProgress> = self.board.get(&documents::of(PROGRESS, name))?;
+        let lines = self.coordination.get_long(&documents::of(JOURNAL, name))?;
+        let progress: Option<HostProgress> = self.coordination.get(&documents::of(PROGRESS, name))?;
         let contents = lines.map(|lines| journal::parse(lines.as_bytes()));
         let journaled = contents.as_ref().and_then(|contents| contents.sections.last());
         let sent = journaled.map_or(0, |section| section.reached.sent);

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +13,12 @@ use tsb_core::report::{Interval, Run};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::workload::FleetPart;
 
-use super::board::Board;
+use super::coordination::Coordination;
 use super::clock::{ClockReading, measure_offset};
-use super::documents::{self, ALIVE, ENDED, FAILED, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share, SharedPlan, Start, VERSION};
+use super::documents::{self, ALIVE, ENDED, FAILED, HostProcess, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share, SharedPlan, Start, VERSION};
 use super::liveness::{Exchange, poll_ns};
 use super::part::HostPart;
-use crate::controls::{Controls, StartGate, StopFlags};
+use crate::controls::{Controls, StartBarrier, StopFlags};
 use crate::error::Error;
 use crate::journal::{self, Journal};
 use crate::observer::{IntervalLatencies, Message, Observer, Phase, Progress, RoundInfo, RunInfo};
@@ -40,16 +41,16 @@ pub struct JoinOptions {
     pub wait: Duration,
 }
 
-/// Takes part in the run of a board, and returns the report of this host's part. `open` opens the
+/// Takes part in the run of a coordination, and returns the report of this host's part. `open` opens the
 /// store of a plan.
 ///
 /// # Errors
 /// If there is no leader, this host cannot take part, or nothing could be measured.
-pub fn join(board: &Board, options: &JoinOptions, controls: &Controls, open: OpenStore<'_>) -> Result<Run, Error> {
+pub fn join(coordination: &Coordination, options: &JoinOptions, controls: &Controls, open: OpenStore<'_>) -> Result<Run, Error> {
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let shared = shared_plan(board, options, controls, &*clock)?;
+    let shared = shared_plan(coordination, options, controls, &*clock)?;
     let member = Member {
-        board,
+        coordination,
         clock,
         options,
         hosts: shared.hosts,
@@ -59,12 +60,13 @@ pub fn join(board: &Board, options: &JoinOptions, controls: &Controls, open: Ope
     };
     let result = std::thread::scope(|threads| {
         let stop = &*controls.stops.stop;
-        let keeper = threads.spawn(|| member.keep_up(stop));
+        let (running, over) = channel();
+        let keeper = threads.spawn(|| member.keep_up(stop, over));
         let result = member.take_part(&shared, controls, open);
         if let Err(error) = &result {
-            let _ = board.put(&member.key(FAILED), &error.to_string());
+            let _ = coordination.put(&member.key(FAILED), &error.to_string());
         }
-        member.exchange.is_over.store(true, Ordering::Release);
+        drop(running);
         let _ = keeper.join();
         result
     });
@@ -76,14 +78,14 @@ pub fn join(board: &Board, options: &JoinOptions, controls: &Controls, open: Ope
 }
 
 /// Waits for the plan, and checks that this host may take part.
-fn shared_plan(board: &Board, options: &JoinOptions, controls: &Controls, clock: &dyn Clock) -> Result<SharedPlan, Error> {
+fn shared_plan(coordination: &Coordination, options: &JoinOptions, controls: &Controls, clock: &dyn Clock) -> Result<SharedPlan, Error> {
     let deadline = clock.now() + options.wait.as_nanos() as u64;
     let shared: SharedPlan = loop {
-        if let Some(shared) = board.get(PLAN)? {
+        if let Some(shared) = coordination.get(PLAN)? {
             break shared;
         }
         if clock.now() >= deadline {
-            return Err(Error::unreachable(format!("cannot join a run at {board:?}"))
+            return Err(Error::unreachable(format!("cannot join a run at {coordination:?}"))
                 .because_of(format!("no leader published a plan within {:?}", options.wait))
                 .hint("start tsb run --coordinator with the same address first"));
         }
@@ -95,7 +97,7 @@ fn shared_plan(board: &Board, options: &JoinOptions, controls: &Controls, clock:
             .because_of(format!("its leader is of tsb {}", shared.tsb_version))
             .hint("all hosts of a run need the same version"));
     }
-    let taken = board.get::<u32>(&documents::of(ALIVE, &options.name))?;
+    let taken = coordination.get::<u32>(&documents::of(ALIVE, &options.name))?;
     if taken.is_some() {
         return Err(Error::plan(format!("cannot join as {}", options.name))
             .because_of("a host of that name takes part already")
@@ -112,7 +114,7 @@ fn interrupted(stops: &StopFlags) -> Result<(), Error> {
 }
 
 struct Member<'a> {
-    board: &'a Board,
+    coordination: &'a Coordination,
     clock: Arc<dyn Clock>,
     options: &'a JoinOptions,
     hosts: usize,
@@ -128,7 +130,7 @@ impl Member<'_> {
     }
 
     /// The body of the thread that keeps up with the others.
-    fn keep_up(&self, stop: &AtomicBool) {
+    fn keep_up(&self, stop: &AtomicBool, over: Receiver<()>) {
         let (mut compare_at, mut published) = (0, String::new());
         let side_work = || {
             self.publish_journal(&mut published);
@@ -138,14 +140,14 @@ impl Member<'_> {
                 *lock(&self.during) = measure_offset(self.leader, &*self.clock).ok();
             }
         };
-        let own = (self.board, &*self.clock, self.options.name.as_str());
-        self.exchange.keep_up(own, self.hosts, side_work, stop);
+        let own = (self.coordination, &*self.clock, self.options.name.as_str());
+        self.exchange.keep_up(own, self.hosts, side_work, (stop, &over));
     }
 
     /// Publishes what the journal says, if that is new.
     fn publish_journal(&self, published: &mut String) {
         let Some(lines) = journal_lines(&self.options.journal) else { return };
-        if lines != *published && self.board.put_long(&self.key(documents::JOURNAL), &lines).is_ok() {
+        if lines != *published && self.coordination.put_long(&self.key(documents::JOURNAL), &lines).is_ok() {
             *published = lines;
         }
     }
@@ -156,14 +158,15 @@ impl Member<'_> {
         let joined = Joined {
             ceiling_per_second: ceiling_of(&shared.plan, shared.hosts, controls)?,
             clock: before,
+            process: HostProcess::of_this(),
         };
-        self.board.put(&self.key(JOINED), &joined)?;
+        self.coordination.put(&self.key(JOINED), &joined)?;
         controls.note(&format!("joined as {}, one of {} hosts", self.options.name, shared.hosts));
         let share: Share = self.wait_for(&self.key(SHARE), &controls.stops)?;
         let plan = share.plan_of(&shared.plan);
         let journal = Arc::new(Journal::named(&self.options.journal));
-        let gate = Gate {
-            board: self.board.clone(),
+        let barrier = Barrier {
+            coordination: self.coordination.clone(),
             host: self.options.name.clone(),
             clock: Arc::clone(&self.clock),
             reading: before,
@@ -176,24 +179,28 @@ impl Member<'_> {
         };
         let controls = Controls {
             journal: Some(journal),
-            start: Some(Arc::new(gate)),
+            start: Some(Arc::new(barrier)),
             observer: Arc::new(observer),
             ..controls.clone()
         };
-        let finished = run_plan(&plan, &controls, open)?;
+        let finished = run_plan(&plan, &controls, open);
+        if controls.stops.stop.load(Ordering::SeqCst) {
+            self.exchange.pass_on_stop(self.coordination, &self.options.name);
+        }
+        let finished = finished?;
         let run = finished.run.clone();
         let after = measure_offset(self.leader, &*self.clock).ok();
         let during = *lock(&self.during);
         let clock = std::iter::once(before).chain(during).chain(after).collect();
         let part = HostPart::new(finished, clock);
-        self.board.put_long(&self.key(PART), &part.to_text()?)?;
-        self.board.put(&self.key(ENDED), &true)?;
+        self.coordination.put_long(&self.key(PART), &part.to_text()?)?;
+        self.coordination.put(&self.key(ENDED), &true)?;
         Ok(run)
     }
 
     fn wait_for<T: serde::de::DeserializeOwned>(&self, key: &str, stops: &StopFlags) -> Result<T, Error> {
         loop {
-            if let Some(found) = self.board.get(key)? {
+            if let Some(found) = self.coordination.get(key)? {
                 return Ok(found);
             }
             interrupted(stops)?;
@@ -248,6 +255,7 @@ fn ceiling_of(plan: &Plan, hosts: usize, controls: &Controls) -> Result<Option<f
             groups: groups.len() as u32,
         },
         speed: None,
+        neighbours: Vec::new(),
     };
     let context = RunContext::new(&share.plan_of(plan), 1)?;
     ceiling::measure(&context, controls)
@@ -258,6 +266,7 @@ impl Share {
     pub(super) fn plan_of(&self, whole: &Plan) -> Plan {
         let mut plan = whole.clone();
         plan.workload.part = Some(self.part);
+        plan.watch_pids.clone_from(&self.neighbours);
         plan.rate = self
             .speed
             .map_or(whole.rate, |(numerator, denominator)| AskedRate::Speed(numerator, denominator));
@@ -266,8 +275,8 @@ impl Share {
 }
 
 /// Waits until the leader has said when all begin.
-struct Gate {
-    board: Board,
+struct Barrier {
+    coordination: Coordination,
     host: String,
     /// The clock of `reading`.
     clock: Arc<dyn Clock>,
@@ -276,11 +285,11 @@ struct Gate {
     stops: StopFlags,
 }
 
-impl StartGate for Gate {
+impl StartBarrier for Barrier {
     fn wait(&self, clock: &dyn Clock) -> Result<(u64, Timestamp), Error> {
-        self.board.put(&documents::of(READY, &self.host), &true)?;
+        self.coordination.put(&documents::of(READY, &self.host), &true)?;
         let start: Start = loop {
-            if let Some(start) = self.board.get(START)? {
+            if let Some(start) = self.coordination.get(START)? {
                 break start;
             }
             interrupted(&self.stops)?;

@@ -96,7 +96,7 @@ pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<Run> {
     run.intervals = intervals(&measured);
     run.resources = runs.iter().flat_map(|run| run.resources.iter().take(1).cloned()).collect();
     let servers = runs.iter().flat_map(|run| run.resources.iter().skip(1));
-    let mut seen = BTreeSet::new();
+    let mut seen: BTreeSet<u32> = run.resources.iter().map(|usage| usage.pid).collect();
     run.resources.extend(servers.filter(|usage| seen.insert(usage.pid)).cloned());
     run.listener = listener(&runs);
     run.exceptions = Some(exceptions(whole, &measured));
@@ -145,21 +145,22 @@ fn ledger(whole: &Whole<'_>, parts: &[MeasuredPart]) -> LedgerReport {
     sum
 }
 
-/// The counts of a host that was lost: what was acknowledged and what became of that, and what it
-/// had sent besides, of which nothing is known.
+/// The counts of a host that was lost. What was acknowledged was looked for; of what it had sent
+/// besides, some was found, and the rest was lost on the way, since nobody acknowledged it.
 fn ledger_of_lost(lost: &LostPart) -> LedgerReport {
-    let mut ledger = match &lost.verified {
-        Ok(verified) => verified.ledger.clone().unwrap_or_default(),
-        Err(_) => LedgerReport::default(),
+    let (mut ledger, found) = match &lost.verified {
+        Ok(verified) => (
+            verified.ledger.clone().unwrap_or_default(),
+            verified.journal.as_ref().map_or(0, |journal| journal.undecided_found),
+        ),
+        Err(_) => (LedgerReport::default(), 0),
     };
-    let accepted = ledger.counts.count(Counter::Accepted);
-    let rejected = ledger.counts.count(Counter::Rejected);
-    let known = accepted + rejected;
-    let sent = lost.sent.max(known);
     let counts = &mut ledger.counts;
+    counts.add(Counter::Accepted, found).add(Counter::Verified, found);
+    let received = counts.count(Counter::Accepted) + counts.count(Counter::Rejected);
+    let sent = lost.sent.max(received);
     counts.set(Counter::Due, sent).set(Counter::Sent, sent);
-    counts.set(Counter::Unknown, sent - known);
-    counts.set(Counter::Confirmed, accepted).set(Counter::Refused, rejected);
+    counts.set(Counter::Received, received).set(Counter::LostInTransport, sent - received);
     ledger
 }
 

@@ -53,12 +53,12 @@ impl HostPart {
         }
     }
 
-    /// As a text for the board.
+    /// As a text for the coordination.
     pub(super) fn to_text(&self) -> Result<String, Error> {
         serde_json::to_string(self).map_err(|error| Error::internal("cannot write a part of the report").because(&error))
     }
 
-    /// From a text of the board.
+    /// From a text of the coordination.
     pub(super) fn of_text(host: &str, text: &str) -> Result<Self, Error> {
         serde_json::from_str(text)
             .map_err(|error| Error::internal(format!("cannot read what {host} measured")).because(&error))

@@ -235,8 +235,8 @@ fn run_behind(
         let _ = state.preloaded.set(preloaded);
         let _ = state.start.set((context.soon(), preloaded.base));
     }
-    if let Some(gate) = &controls.start {
-        let _ = state.start.set(gate.wait(&*context.clock)?);
+    if let Some(barrier) = &controls.start {
+        let _ = state.start.set(barrier.wait(&*context.clock)?);
     }
     controls.enter(Phase::Running);
     let (start_ns, base) = *state.start.get_or_init(|| context.beginning());

@@ -139,7 +139,8 @@ fn watch(
     stop: &Stop,
 ) -> (Noise, EventLog) {
     let mut is_over = stop.sleep_until(start_ns, clock);
-    let mut pulse = Pulse::since(clock.now());
+    // A process that is stopped before the start and goes on after it stood still since the start.
+    let mut pulse = Pulse::since(start_ns.min(clock.now()));
     let mut disturbance = NoiseMeter::since(parties.read(pulse.woke_ns));
     let mut read_ns = pulse.woke_ns + READ_NS;
     let mut events = EventMonitor::since(pulse.woke_ns, activities, Readings::read());
@@ -170,6 +171,17 @@ mod tests {
         let noise_monitor = NoiseMonitor::start(Arc::new(MonotonicClock::new()), u64::MAX, &[], Vec::new());
         let watched = noise_monitor.finish().unwrap();
         assert_eq!(watched.noise.late_max_ms, 0.0);
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_before_the_start_stood_still_since_then() {
+        let clock = MonotonicClock::new();
+        clock.wait_until(SECOND_NS / 10);
+        let noise_monitor = NoiseMonitor::start(Arc::new(clock), SECOND_NS / 50, &[], Vec::new());
+        let clock = MonotonicClock::new();
+        clock.wait_until(SECOND_NS / 20);
+        let noise = noise_monitor.finish().unwrap().noise;
+        assert!(noise.late_max_ms >= 70.0, "{noise:?}");
     }
 
     #[test]

@@ -32,14 +32,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where the documents are.
 #[derive(Clone)]
-pub enum BoardAddress {
+pub enum CoordinatorAddress {
     /// `etcd://HOST[:PORT][,HOST...]/PREFIX`, with the options of the store `etcd:`.
     Etcd(Box<Spec>),
     /// `folder:PATH`: processes of one machine.
     Folder(PathBuf),
 }
 
-impl BoardAddress {
+impl CoordinatorAddress {
     /// The spec of a server, for those who complete its credentials.
     pub fn spec_mut(&mut self) -> Option<&mut Spec> {
         match self {
@@ -49,7 +49,7 @@ impl BoardAddress {
     }
 }
 
-impl FromStr for BoardAddress {
+impl FromStr for CoordinatorAddress {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -68,7 +68,7 @@ impl FromStr for BoardAddress {
     }
 }
 
-impl fmt::Display for BoardAddress {
+impl fmt::Display for CoordinatorAddress {
     /// The address without credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,35 +78,35 @@ impl fmt::Display for BoardAddress {
     }
 }
 
-impl fmt::Debug for BoardAddress {
+impl fmt::Debug for CoordinatorAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BoardAddress({self})")
+        write!(f, "CoordinatorAddress({self})")
     }
 }
 
 /// The documents of one run.
 #[derive(Clone)]
-pub struct Board {
+pub struct Coordination {
     keys: Arc<dyn KeyedStore>,
     clock: Arc<dyn Clock>,
     name: String,
 }
 
-impl fmt::Debug for Board {
+impl fmt::Debug for Coordination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Board({})", self.name)
+        write!(f, "Coordination({})", self.name)
     }
 }
 
-impl Board {
-    /// Opens the board at an address.
+impl Coordination {
+    /// Opens the documents at an address.
     ///
     /// # Errors
     /// If it cannot be reached.
-    pub fn open(address: &BoardAddress) -> Result<Self, Error> {
+    pub fn open(address: &CoordinatorAddress) -> Result<Self, Error> {
         let opened = match address {
-            BoardAddress::Etcd(spec) => spec.open_keys(),
-            BoardAddress::Folder(path) => folder(path),
+            CoordinatorAddress::Etcd(spec) => spec.open_keys(),
+            CoordinatorAddress::Folder(path) => folder(path),
         };
         let keys = opened.map_err(|error| {
             Error::unreachable(format!("cannot reach {address}"))
@@ -116,7 +116,7 @@ impl Board {
         Ok(Self::new(keys, address.to_string()))
     }
 
-    /// A board in a store of keys, all of which are the board's.
+    /// The documents in a store of keys, all of which are theirs.
     pub fn new(keys: Arc<dyn KeyedStore>, name: impl Into<String>) -> Self {
         Self {
             keys,
@@ -262,43 +262,43 @@ mod tests {
 
     use super::*;
 
-    pub(crate) fn board() -> (Board, Arc<ManualClock>) {
+    pub(crate) fn coordination() -> (Coordination, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::new());
         let options = KeyedMemoryOptions::default();
         let keys = KeyedMemory::new(options, Arc::clone(&clock) as Arc<dyn Clock>);
-        (Board::new(Arc::new(keys), "memory"), clock)
+        (Coordination::new(Arc::new(keys), "memory"), clock)
     }
 
     #[test]
     fn a_document_comes_back_and_one_that_expires_does_not() {
-        let (board, clock) = board();
-        board.put("plan", &(1, "a")).unwrap();
-        board.put_expiring("alive/x", &7, 5).unwrap();
-        assert_eq!(board.get("plan").unwrap(), Some((1, "a".to_owned())));
-        assert_eq!(board.list::<u32>("alive").unwrap(), [("x".to_owned(), 7)]);
+        let (coordination, clock) = coordination();
+        coordination.put("plan", &(1, "a")).unwrap();
+        coordination.put_expiring("alive/x", &7, 5).unwrap();
+        assert_eq!(coordination.get("plan").unwrap(), Some((1, "a".to_owned())));
+        assert_eq!(coordination.list::<u32>("alive").unwrap(), [("x".to_owned(), 7)]);
         clock.advance(6);
-        assert_eq!(board.list::<u32>("alive").unwrap(), []);
-        assert!(board.get::<u32>("plan").is_err(), "of another type");
-        board.clear().unwrap();
-        assert_eq!(board.get::<(u32, String)>("plan").unwrap(), None);
+        assert_eq!(coordination.list::<u32>("alive").unwrap(), []);
+        assert!(coordination.get::<u32>("plan").is_err(), "of another type");
+        coordination.clear().unwrap();
+        assert_eq!(coordination.get::<(u32, String)>("plan").unwrap(), None);
     }
 
     #[test]
     fn a_long_text_is_there_whole_or_not_at_all() {
-        let (board, _) = board();
+        let (coordination, _) = coordination();
         let text = "ä".repeat(PIECE_BYTES + 3);
-        assert_eq!(board.get_long("part/x").unwrap(), None);
-        board.put_long("part/x", &text).unwrap();
-        assert_eq!(board.get_long("part/x").unwrap().as_deref(), Some(&*text));
-        board.put_text("part/x/piece/1", "other".to_owned(), None).unwrap();
-        assert_eq!(board.get_long("part/x").unwrap(), None);
-        board.put_long("part/x", "").unwrap();
-        assert_eq!(board.get_long("part/x").unwrap().as_deref(), Some(""));
+        assert_eq!(coordination.get_long("part/x").unwrap(), None);
+        coordination.put_long("part/x", &text).unwrap();
+        assert_eq!(coordination.get_long("part/x").unwrap().as_deref(), Some(&*text));
+        coordination.put_text("part/x/piece/1", "other".to_owned(), None).unwrap();
+        assert_eq!(coordination.get_long("part/x").unwrap(), None);
+        coordination.put_long("part/x", "").unwrap();
+        assert_eq!(coordination.get_long("part/x").unwrap().as_deref(), Some(""));
     }
 
     #[test]
     fn an_address_is_of_etcd_or_a_folder() {
-        let shown = |text: &str| text.parse::<BoardAddress>().map(|address| address.to_string());
+        let shown = |text: &str| text.parse::<CoordinatorAddress>().map(|address| address.to_string());
         assert_eq!(shown("folder:/a/b").unwrap(), "folder:/a/b");
         assert!(shown("etcd://a:1,b:2/runs").unwrap().contains("a:1,b:2/runs"));
         for refused in ["memory:", "folder:", "a", "mongo://a/b"] {

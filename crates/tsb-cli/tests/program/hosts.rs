@@ -1,0 +1,216 @@
+//! Runs that several processes share: together they report what one process reports, and a host
+//! that dies is named.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+
+use crate::output::{output_of, stderr};
+use crate::program::tsb;
+
+/// The longest that any of these runs may take: a lost host is waited for for 10 s.
+const PATIENCE_NS: u64 = 120 * SECOND_NS;
+
+/// A report, from a run to its end.
+fn report(arguments: &[&str]) -> Value {
+    let output = output_of(&[&["run", "--format", "json", "--quiet"], arguments].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+/// What does not depend on times: equal of one process and of several.
+fn counts(report: &Value) -> [Value; 6] {
+    ["ledger", "fingerprint", "seed", "issued", "offered", "exceptions"].map(|name| report[name].clone())
+}
+
+#[test]
+fn several_processes_report_what_one_reports() {
+    let fleets: [&[&str]; 4] = [
+        &["--series", "1080", "--transport", "inproc"],
+        &["--series", "1080", "--workload", "mix", "--batch", "tick"],
+        &["--series", "1080", "--late", "5%", "--duplicate", "5%", "--jitter", "100ms", "--rate", "5k"],
+        &["--series", "540", "--churn", "steady:2s", "--interval", "100ms", "--transport", "inproc"],
+    ];
+    for (fleet, hosts) in fleets.into_iter().zip(["2", "3", "8", "2"]) {
+        // Calibrating would take longer than sending.
+        let common = [fleet, &["--fleet-time", "3s", "--no-calibrate"]].concat();
+        let workers = if fleet.contains(&"tick") { hosts } else { "1" };
+        let one = report(&[&common[..], &["--workers", workers]].concat());
+        let several = report(&[&common[..], &["--hosts-local", hosts]].concat());
+        assert_eq!(counts(&several), counts(&one), "{fleet:?}");
+        // Tests beside this one may make it noisy.
+        let status = several["verdict"]["status"].as_str().unwrap();
+        assert!(["VALID", "NOISY"].contains(&status), "{:?}", several["verdict"]);
+        assert_eq!(several["latency"]["response"]["count"], one["latency"]["response"]["count"]);
+        let of_hosts = several["hosts"].as_array().unwrap();
+        assert_eq!(of_hosts.len().to_string(), hosts);
+        let sum = |name: &str| of_hosts.iter().map(|host| host[name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(Value::from(sum("sent")), one["ledger"]["sent"]);
+        assert_eq!(Value::from(sum("series")), one["offered"]["series"]);
+        assert!(of_hosts.iter().all(|host| host["ended"] == "reported"), "{of_hosts:?}");
+        let accepted = several["intervals"].as_array().unwrap().iter();
+        let accepted: u64 = accepted.map(|interval| interval["accepted"].as_u64().unwrap()).sum();
+        assert_eq!(Value::from(accepted), one["ledger"]["accepted"]);
+    }
+}
+
+/// A process that ends with its test.
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Its exit code, once it has ended; a test fails where that takes too long.
+    fn code(&mut self) -> Option<i32> {
+        let clock = MonotonicClock::new();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(clock.now() < PATIENCE_NS, "it does not end");
+            clock.wait_until(clock.now() + SECOND_NS / 50);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(arguments: &[&str]) -> Running {
+    let mut command = tsb(arguments);
+    Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// A leader that writes its report into a folder, and hosts a, b and c.
+struct SharedRun {
+    folder: tempfile::TempDir,
+    leader: Running,
+    hosts: [Running; 3],
+}
+
+impl SharedRun {
+    /// Starts all, and returns when samples are sent.
+    fn begun(more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("folder:{}", folder.path().join("run").display());
+        let out = folder.path().join("r.json");
+        let arguments = ["run", "--quiet", "--no-calibrate", "--coordinator", &address, "--hosts", "3"];
+        let arguments = [&arguments[..], &["--out", out.to_str().unwrap(), "--series", "540"], more].concat();
+        let leader = start(&arguments);
+        let hosts = ["a", "b", "c"].map(|name| start(&["join", &address, "--quiet", "--name", name]));
+        let run = Self { folder, leader, hosts };
+        let clock = MonotonicClock::new();
+        while !run.path("progress/a=value").is_some_and(|text| text.contains("running")) {
+            assert!(clock.now() < PATIENCE_NS, "the run does not begin");
+            clock.wait_until(clock.now() + SECOND_NS / 50);
+        }
+        run
+    }
+
+    fn path(&self, document: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.path().join("run").join(document)).ok()
+    }
+
+    fn report(&self) -> Value {
+        let text = std::fs::read_to_string(self.folder.path().join("r.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+fn host<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let hosts = report["hosts"].as_array().unwrap();
+    hosts.iter().find(|host| host["name"] == name).unwrap()
+}
+
+#[test]
+fn a_host_that_is_killed_is_named_and_no_run_without_it_is_valid() {
+    let mut run = SharedRun::begun(&["--transport", "inproc", "--duration", "4s"]);
+    run.hosts[1].signal("-KILL");
+    assert!(run.leader.code().is_some());
+    let report = run.report();
+    assert_eq!(host(&report, "b")["ended"], "lost");
+    assert_eq!(host(&report, "a")["ended"], "reported");
+    // Its store was in its memory.
+    assert_eq!(report["verdict"]["status"], "UNVERIFIED");
+    let reasons = report["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("b: the generator lost this host"), "{reasons}");
+    assert_eq!(report["ledger"]["balanced"], true);
+    assert!(run.path("plan=value").is_none(), "the documents are removed");
+}
+
+#[test]
+fn a_host_that_pauses_for_five_seconds_is_not_lost() {
+    let mut run = SharedRun::begun(&["--transport", "inproc", "--duration", "8s"]);
+    run.hosts[1].signal("-STOP");
+    let clock = MonotonicClock::new();
+    clock.wait_until(5 * SECOND_NS);
+    run.hosts[1].signal("-CONT");
+    assert!(run.leader.code().is_some());
+    let report = run.report();
+    assert_eq!(host(&report, "b")["ended"], "reported");
+    assert_ne!(report["verdict"]["status"], "VALID", "it stood still");
+    assert_eq!(report["ledger"]["balanced"], true);
+}
+
+#[test]
+fn ctrl_c_at_one_host_ends_the_run_everywhere() {
+    let mut run = SharedRun::begun(&["--transport", "inproc", "--duration", "10m"]);
+    run.hosts[2].signal("-INT");
+    assert_eq!(run.leader.code(), Some(130));
+    let report = run.report();
+    assert_eq!(report["interrupted"], true);
+    assert_eq!(report["ledger"]["lost"], 0);
+    for process in &mut run.hosts {
+        assert!(process.code().is_some());
+    }
+}
+
+#[test]
+fn what_cannot_be_shared_is_refused_with_a_reason() {
+    let refused = |arguments: &[&str], why: &str| {
+        let output = output_of(&[&["run", "--quiet"], arguments].concat());
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = format!("sqlite:{}", folder.path().join("m.db").display());
+    if cfg!(feature = "sqlite") {
+        refused(&["--hosts-local", "2", "--store", &file], "several processes cannot have the files");
+    }
+    refused(&["--hosts-local", "2", "--preload", "1m"], "history is not divided");
+    refused(&["--hosts-local", "2", "--queries", "last@1/s"], "queries are not divided");
+    refused(&["--hosts-local", "0"], "--hosts is from 1");
+    refused(&["--hosts-local", "3", "--series", "54"], "it has 2 groups of series");
+    refused(&["--coordinator", "memory:", "--hosts", "2"], "give etcd://HOST");
+    refused(&["--hosts", "2"], "--coordinator");
+    assert!(!Path::new(&file[7..]).exists());
+}
+
+#[test]
+fn a_host_without_a_leader_says_so_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("folder:{}", folder.path().display());
+    let output = output_of(&["join", &address, "--wait", "300ms"]);
+    let said = stderr(&output);
+    assert!(said.contains("no leader published a plan"), "{said}");
+    assert_eq!(output.status.code(), Some(4), "{said}");
+}
+
+#[test]
+fn a_leader_without_hosts_says_so_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("folder:{}", folder.path().display());
+    let arguments = ["run", "--coordinator", &address, "--hosts", "2", "--hosts-wait", "300ms", "--quiet"];
+    let output = output_of(&arguments);
+    let said = stderr(&output);
+    assert!(said.contains("only 0 of 2 hosts have joined"), "{said}");
+}
