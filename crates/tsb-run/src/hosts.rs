@@ -12,8 +12,8 @@
 //!
 //! The documents are listed in `docs/formats/hosts.md`.
 
-mod coordination;
 mod clock;
+mod coordination;
 mod documents;
 mod folder;
 mod lead;
@@ -22,8 +22,8 @@ mod member;
 mod merge;
 mod part;
 
-pub use coordination::{Coordination, CoordinatorAddress};
 pub use clock::{ClockReading, ClockServer, best_of, measure_offset};
+pub use coordination::{Coordination, CoordinatorAddress};
 pub use lead::{LeadOptions, VerifyLost, lead};
 pub use member::{JoinOptions, join};
 pub use merge::{LostPart, MeasuredPart, Whole, merge};

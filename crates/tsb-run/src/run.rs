@@ -51,8 +51,8 @@ use tsb_core::workload::Workload;
 
 pub use asked::check as check_asked;
 pub(crate) use assemble::exactness;
-pub(crate) use cost::bytes_of_each;
 pub use assemble::{fingerprint, issued, offered, size};
+pub(crate) use cost::bytes_of_each;
 pub use missing::{missing, missing_note};
 
 pub use calls::Calls;

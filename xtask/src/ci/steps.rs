@@ -125,7 +125,8 @@ fn each_driver() -> Result<Outcome> {
     for feature in features {
         run(&mut cargo(&["check", "--package", "tsb-remote", "--features", feature]))?;
     }
-    Ok(Outcome::Passed(format!("{} drivers", features.len())))
+    run(&mut cargo(&["check", "--package", "tsb-run", "--features", "hosts"]))?;
+    Ok(Outcome::Passed(format!("{} drivers, and hosts", features.len())))
 }
 
 fn clippy() -> Result<Outcome> {

@@ -127,7 +127,7 @@ fn plan(path: &Path) -> bool {
     else {
         return false;
     };
-    let Ok(plan) = load(&args) else { return false };
+    let Ok(plan) = load(&args.run) else { return false };
     let written = serde_json::to_value(&plan).unwrap_or_default();
     let again: Result<Plan, _> = serde_json::from_value(written.clone());
     let again = again.ok().and_then(|plan| plan.complete().ok());

@@ -54,7 +54,12 @@ impl LocalHosts {
     /// Waits until they have ended by themselves, after a run.
     pub(super) fn wait(&mut self) {
         let clock = MonotonicClock::new();
-        while clock.now() < PATIENCE_NS && self.children.iter_mut().any(|child| matches!(child.try_wait(), Ok(None))) {
+        while clock.now() < PATIENCE_NS
+            && self
+                .children
+                .iter_mut()
+                .any(|child| matches!(child.try_wait(), Ok(None)))
+        {
             clock.wait_until(clock.now() + SECOND_NS / 50);
         }
     }

@@ -43,7 +43,10 @@ pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
     };
     let options = LeadOptions {
         hosts: args.hosts.hosts.or(args.hosts.hosts_local).unwrap_or(1),
-        clock_listen: args.hosts.clock_listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        clock_listen: args
+            .hosts
+            .clock_listen
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         wait: duration("--hosts-wait", &args.hosts.hosts_wait)?,
     };
     let coordination = Coordination::open(&address)?;
@@ -69,9 +72,21 @@ pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
 fn refuse_unused(args: &SharedRunArgs) -> Result<(), Failure> {
     let run = &args.run;
     let unused = [
-        ("--journal", run.journal.is_some(), "each host keeps a journal: tsb join --journal FILE"),
-        ("--hdr-log", run.output.hdr_log.is_some(), "the leader has no intervals of single operations"),
-        ("--retry-noisy", run.retry_noisy.is_some(), "the hosts of a run take part once"),
+        (
+            "--journal",
+            run.journal.is_some(),
+            "each host keeps a journal: tsb join --journal FILE",
+        ),
+        (
+            "--hdr-log",
+            run.output.hdr_log.is_some(),
+            "the leader has no intervals of single operations",
+        ),
+        (
+            "--retry-noisy",
+            run.retry_noisy.is_some(),
+            "the hosts of a run take part once",
+        ),
         ("--expose", run.expose.is_some(), "the leader measures nothing itself"),
     ];
     match unused.into_iter().find(|(_, is_given, _)| *is_given) {
@@ -133,9 +148,13 @@ fn duration(flag: &str, text: &str) -> Result<Duration, Failure> {
 fn own_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let kept = host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
-    format!("{}-{}", kept.collect::<String>().trim_start_matches('-'), std::process::id())
-        .trim_start_matches('-')
-        .to_owned()
+    format!(
+        "{}-{}",
+        kept.collect::<String>().trim_start_matches('-'),
+        std::process::id()
+    )
+    .trim_start_matches('-')
+    .to_owned()
 }
 
 fn temporary_journal() -> PathBuf {

@@ -260,11 +260,10 @@ fn schedule(plan: &Plan, keys: &mut Keys) {
     if plan.phases.is_empty() {
         match (&plan.schedule, plan.rate) {
             (Some(schedule), _) => keys.text("schedule", schedule),
-            (None, AskedRate::Natural) => keys.text("rate", "natural"),
+            // Only a part of a fleet has a speed. The written file is read again, and then differs.
+            (None, AskedRate::Natural | AskedRate::Speed(..)) => keys.text("rate", "natural"),
             (None, AskedRate::PerSecond(rate)) => keys.number("rate", rate),
             (None, AskedRate::Max) => keys.text("rate", "max"),
-            // Only a part of a fleet has it. The written file is read again, and then differs.
-            (None, AskedRate::Speed(..)) => keys.text("rate", "natural"),
         }
         if let Some(ns) = plan.duration_ns {
             keys.time("duration", ns);

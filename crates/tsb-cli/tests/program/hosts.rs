@@ -29,8 +29,28 @@ fn several_processes_report_what_one_reports() {
     let fleets: [&[&str]; 4] = [
         &["--series", "1080", "--transport", "inproc"],
         &["--series", "1080", "--workload", "mix", "--batch", "tick"],
-        &["--series", "1080", "--late", "5%", "--duplicate", "5%", "--jitter", "100ms", "--rate", "5k"],
-        &["--series", "540", "--churn", "steady:2s", "--interval", "100ms", "--transport", "inproc"],
+        &[
+            "--series",
+            "1080",
+            "--late",
+            "5%",
+            "--duplicate",
+            "5%",
+            "--jitter",
+            "100ms",
+            "--rate",
+            "5k",
+        ],
+        &[
+            "--series",
+            "540",
+            "--churn",
+            "steady:2s",
+            "--interval",
+            "100ms",
+            "--transport",
+            "inproc",
+        ],
     ];
     for (fleet, hosts) in fleets.into_iter().zip(["2", "3", "8", "2"]) {
         // Calibrating would take longer than sending.
@@ -42,7 +62,10 @@ fn several_processes_report_what_one_reports() {
         // Tests beside this one may make it noisy.
         let status = several["verdict"]["status"].as_str().unwrap();
         assert!(["VALID", "NOISY"].contains(&status), "{:?}", several["verdict"]);
-        assert_eq!(several["latency"]["response"]["count"], one["latency"]["response"]["count"]);
+        assert_eq!(
+            several["latency"]["response"]["count"],
+            one["latency"]["response"]["count"]
+        );
         let of_hosts = several["hosts"].as_array().unwrap();
         assert_eq!(of_hosts.len().to_string(), hosts);
         let sum = |name: &str| of_hosts.iter().map(|host| host[name].as_u64().unwrap()).sum::<u64>();
@@ -102,18 +125,39 @@ impl SharedRun {
     fn begun(more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("folder:{}", folder.path().join("run").display());
-        let out = folder.path().join("r.json");
-        let arguments = ["run", "--quiet", "--no-calibrate", "--coordinator", &address, "--hosts", "3"];
-        let arguments = [&arguments[..], &["--out", out.to_str().unwrap(), "--series", "540"], more].concat();
-        let leader = start(&arguments);
-        let hosts = ["a", "b", "c"].map(|name| start(&["join", &address, "--quiet", "--name", name]));
-        let run = Self { folder, leader, hosts };
+        let run = Self::started(folder, &address, more);
         let clock = MonotonicClock::new();
-        while !run.path("progress/a=value").is_some_and(|text| text.contains("running")) {
+        while !run
+            .path("progress/a=value")
+            .is_some_and(|text| text.contains("running"))
+        {
             assert!(clock.now() < PATIENCE_NS, "the run does not begin");
             clock.wait_until(clock.now() + SECOND_NS / 50);
         }
         run
+    }
+
+    /// Starts all.
+    fn started(folder: tempfile::TempDir, address: &str, more: &[&str]) -> Self {
+        let out = folder.path().join("r.json");
+        let arguments = [
+            "run",
+            "--quiet",
+            "--no-calibrate",
+            "--coordinator",
+            address,
+            "--hosts",
+            "3",
+        ];
+        let arguments = [
+            &arguments[..],
+            &["--out", out.to_str().unwrap(), "--series", "540"],
+            more,
+        ]
+        .concat();
+        let leader = start(&arguments);
+        let hosts = ["a", "b", "c"].map(|name| start(&["join", address, "--quiet", "--name", name]));
+        Self { folder, leader, hosts }
     }
 
     fn path(&self, document: &str) -> Option<String> {
@@ -174,6 +218,112 @@ fn ctrl_c_at_one_host_ends_the_run_everywhere() {
     }
 }
 
+/// What happens to a host, at any moment of a run.
+#[derive(Clone, Copy, Debug)]
+enum HostFault {
+    Killed,
+    /// For longer than a host is waited for: the others take it for lost, and it hears of it later.
+    CutOff,
+    /// For five seconds.
+    Paused,
+}
+
+/// Draws the fault and its moment of one run.
+fn drawn(number: u64) -> (HostFault, u64) {
+    let mut state = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    state ^= state >> 31;
+    let fault = [HostFault::Killed, HostFault::CutOff, HostFault::Paused][(state % 3) as usize];
+    (fault, state / 3 % (6 * SECOND_NS))
+}
+
+/// One run with a fault; panics if it hangs, or an unbalanced or incomplete result is called VALID.
+/// Returns what it came to, in words.
+fn with_fault(number: u64) -> String {
+    let (fault, at_ns) = drawn(number);
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| format!("tsb-hosts-{name}-{}-{number}", std::process::id());
+    let etcd = std::env::var("TSB_TEST_ETCD").ok();
+    let etcd = etcd
+        .as_deref()
+        .and_then(|spec| spec.rsplit_once('/'))
+        .map(|(server, _)| server);
+    let (address, store) = match etcd {
+        Some(server) => (
+            format!("{server}/{}", place("run")),
+            format!("{server}/{}", place("data")),
+        ),
+        None => (
+            format!("folder:{}", folder.path().join("run").display()),
+            "memory:".to_owned(),
+        ),
+    };
+    let more = ["--transport", "inproc", "--duration", "3s", "--store", &store];
+    let mut run = SharedRun::started(folder, &address, &more);
+    let clock = MonotonicClock::new();
+    clock.wait_until(at_ns);
+    let host = &run.hosts[1];
+    match fault {
+        HostFault::Killed => host.signal("-KILL"),
+        HostFault::CutOff | HostFault::Paused => {
+            let seconds = if matches!(fault, HostFault::Paused) { 5 } else { 16 };
+            host.signal("-STOP");
+            clock.wait_until(at_ns + seconds * SECOND_NS);
+            host.signal("-CONT");
+        }
+    }
+    let code = run.leader.code();
+    for host in &mut run.hosts {
+        host.code();
+    }
+    if !run.folder.path().join("r.json").exists() {
+        // It could not begin without the host.
+        assert_ne!(code, Some(0), "{number}: {fault:?}");
+        return format!("{fault:?}: no run, exit {code:?}");
+    }
+    let report = run.report();
+    let status = report["verdict"]["status"].as_str().unwrap().to_owned();
+    let lost = report["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|host| host["ended"] == "lost")
+        .count();
+    let is_balanced = report["ledger"]["balanced"] == true;
+    let is_good = status == "VALID" || status == "NOISY";
+    assert!(is_balanced || status == "INVALID", "{number}: {fault:?}: {report}");
+    assert!(!is_good || (lost == 0 && is_balanced), "{number}: {fault:?}: {report}");
+    assert_eq!(
+        report["ledger"]["lost"], 0,
+        "{number}: {fault:?}: {}",
+        report["verdict"]
+    );
+    format!("{fault:?}: {status}, {lost} lost")
+}
+
+/// `TSB_HOST_FAULTS` runs, 4 without it; into etcd if `TSB_TEST_ETCD` names one.
+#[test]
+fn no_fault_of_a_host_makes_a_run_hang_or_a_wrong_result_valid() {
+    let runs = std::env::var("TSB_HOST_FAULTS").ok();
+    let runs = runs.map_or(4, |text| text.parse().unwrap());
+    let next = std::sync::atomic::AtomicU64::new(0);
+    let results = std::sync::Mutex::new(std::collections::BTreeMap::<String, u32>::new());
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if number >= runs {
+                        break;
+                    }
+                    let result = with_fault(number);
+                    *results.lock().unwrap().entry(result).or_default() += 1;
+                }
+            });
+        }
+    });
+    println!("{runs} runs: {:#?}", results.lock().unwrap());
+}
+
 #[test]
 fn what_cannot_be_shared_is_refused_with_a_reason() {
     let refused = |arguments: &[&str], why: &str| {
@@ -184,10 +334,16 @@ fn what_cannot_be_shared_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = format!("sqlite:{}", folder.path().join("m.db").display());
     if cfg!(feature = "sqlite") {
-        refused(&["--hosts-local", "2", "--store", &file], "several processes cannot have the files");
+        refused(
+            &["--hosts-local", "2", "--store", &file],
+            "several processes cannot have the files",
+        );
     }
     refused(&["--hosts-local", "2", "--preload", "1m"], "history is not divided");
-    refused(&["--hosts-local", "2", "--queries", "last@1/s"], "queries are not divided");
+    refused(
+        &["--hosts-local", "2", "--queries", "last@1/s"],
+        "queries are not divided",
+    );
     refused(&["--hosts-local", "0"], "--hosts is from 1");
     refused(&["--hosts-local", "3", "--series", "54"], "it has 2 groups of series");
     refused(&["--coordinator", "memory:", "--hosts", "2"], "give etcd://HOST");
@@ -209,7 +365,16 @@ fn a_host_without_a_leader_says_so_in_time() {
 fn a_leader_without_hosts_says_so_in_time() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("folder:{}", folder.path().display());
-    let arguments = ["run", "--coordinator", &address, "--hosts", "2", "--hosts-wait", "300ms", "--quiet"];
+    let arguments = [
+        "run",
+        "--coordinator",
+        &address,
+        "--hosts",
+        "2",
+        "--hosts-wait",
+        "300ms",
+        "--quiet",
+    ];
     let output = output_of(&arguments);
     let said = stderr(&output);
     assert!(said.contains("only 0 of 2 hosts have joined"), "{said}");

@@ -92,7 +92,8 @@ impl WorkerState {
     }
 
     /// Counts operations that were due and are never sent, of `samples` samples each by the
-    /// roster.
+    /// roster. They are in no latency but the worker's own lag: a worker that stood still until the
+    /// end is why they were not sent.
     pub(super) fn never_sent(&mut self, operations: u64, samples: u64) {
         let samples = operations.saturating_mul(samples);
         let before = self.never_sent.round();
@@ -107,6 +108,7 @@ impl WorkerState {
         };
         self.counts.due.merge(unsent);
         self.counts.shed.merge(unsent);
+        self.own_lag.record_n(self.own_ns, operations);
     }
 
     /// Everything up to here was due, the last of it at `due_ns`.

@@ -167,6 +167,42 @@ fn a_worker_that_begins_late_is_its_own_lag() {
     assert_eq!(verdict(&report), Status::GeneratorLimited);
 }
 
+/// As a process that is stopped until after the end: what it never sends is not the store's doing.
+#[test]
+fn a_worker_that_stands_still_until_the_end_is_its_own_lag() {
+    let clock = ManualClock::new();
+    let timetable = thousand_per_second(SECOND_NS);
+    let (stop, live) = (AtomicBool::new(false), Live::new(1));
+    let source = Fill::new(|slot: &Slot, into: &mut BatchBuf| {
+        if slot.tick == 99 {
+            clock.advance(5 * SECOND_NS);
+        }
+        row(slot, into);
+    });
+    let run_of = Run {
+        clock: &clock,
+        timetable: &timetable,
+        stop: &stop,
+        live: &live,
+        settings: Settings {
+            start_ns: Some(0),
+            ..Settings::default()
+        },
+    };
+    let worker = Worker {
+        groups: 0..1,
+        source,
+        target: accept,
+    };
+    let report = run(&run_of, vec![worker]).unwrap();
+    assert_eq!(
+        (report.counts.done.operations, report.counts.shed.operations),
+        (99, 901)
+    );
+    assert!(report.latency.own_lag.total.quantile(0.5).unwrap() > 4 * SECOND_NS);
+    assert_eq!(verdict(&report), Status::GeneratorLimited);
+}
+
 #[test]
 fn a_slow_generator_is_its_own_lag() {
     let clock = ManualClock::new();
@@ -193,7 +229,7 @@ fn a_slow_generator_is_its_own_lag() {
     };
     let report = run(&run_of, vec![worker]).unwrap();
     let latency = &report.latency;
-    assert_eq!(latency.own_lag.total, latency.lag.total);
+    assert_eq!(latency.own_lag.total.count(), report.counts.due.operations);
     assert!(latency.own_lag.total.quantile(0.99).unwrap() > 500 * MS);
     assert_eq!(verdict(&report), Status::GeneratorLimited);
     // 2 ms each until the end and the 100 ms of grace, which is over with the 550th: 549.

@@ -84,6 +84,15 @@ impl Parts<'_> {
         let end_ns = timetable.end_ns.map(|end| self.start_ns.saturating_add(end));
         end_ns.map_or(u64::MAX, |end| end.saturating_add(grace_ns))
     }
+
+    /// Adds to the worker's own lateness what it is late with the operation that comes next, for what
+    /// is never sent because of it.
+    fn late_at_the_end(&self, state: &mut WorkerState, free_ns: u64) {
+        if let Some(due_ns) = state.pending.and_then(|planned| planned.due_ns) {
+            let due_ns = self.start_ns.saturating_add(due_ns);
+            state.own_ns += self.run.clock.now().saturating_sub(free_ns.max(due_ns));
+        }
+    }
 }
 
 /// Works through the agenda.
@@ -112,12 +121,7 @@ pub(super) fn drive<S: Source, T: Target<S::Kind>>(
         let due_ns = due_ns.map(|due| parts.start_ns.saturating_add(due));
         let spare_ns = due_ns.map_or(0, |due| due.saturating_sub(free_ns));
         if spare_ns > 0 {
-            let idle_ns;
-            (free_ns, idle_ns) = idle(target, &mut state.phases, clock);
-            // A worker that stood still since the target was free is late before it idles.
-            let idle_from_ns = free_ns.saturating_sub(idle_ns);
-            state.own_ns = idle_from_ns.saturating_sub(due_ns.unwrap_or(idle_from_ns));
-            state.busy_ns += idle_ns;
+            free_ns = idle_before(due_ns, target, state, clock);
         }
         let payload = source.prepare(&slot);
         let wait_until_ns = due_ns.filter(|_| spare_ns > 0);
@@ -162,10 +166,27 @@ pub(super) fn drive<S: Source, T: Target<S::Kind>>(
             break Ended::Fatal;
         }
     };
+    parts.late_at_the_end(state, free_ns);
     if ended != Ended::Fatal {
         idle(target, &mut state.phases, clock);
     }
     ended
+}
+
+/// Lets the target do what it left for later, before an operation is due. Returns when it was done.
+/// A worker that stood still since the target was free is late before it idles.
+#[inline]
+fn idle_before<K: Kind>(
+    due_ns: Option<u64>,
+    target: &mut impl Target<K>,
+    state: &mut WorkerState,
+    clock: &dyn Clock,
+) -> u64 {
+    let (free_ns, idle_ns) = idle(target, &mut state.phases, clock);
+    let idle_from_ns = free_ns.saturating_sub(idle_ns);
+    state.own_ns = idle_from_ns.saturating_sub(due_ns.unwrap_or(idle_from_ns));
+    state.busy_ns += idle_ns;
+    free_ns
 }
 
 /// Lets the target do what it left for later. Returns when it was done, and how long it took.

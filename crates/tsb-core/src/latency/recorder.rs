@@ -141,6 +141,13 @@ impl Recorder {
         self.current.record(value);
     }
 
+    /// Records one value `n` times.
+    pub fn record_n(&mut self, value: u64, n: u64) {
+        if n > 0 {
+            self.current.record_n(value, n);
+        }
+    }
+
     /// Whether the current interval has ended by `now_ns`.
     #[inline(always)]
     pub const fn is_over(&self, now_ns: u64) -> bool {

@@ -52,7 +52,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::tests::{BASE, generated, replayed};
-    use super::super::{BatchMode, Churn, ChurnMode, Disorder, FleetSpec, IntervalShare, Jitter, Workload, WorkloadSpec};
+    use super::super::{
+        BatchMode, Churn, ChurnMode, Disorder, FleetSpec, IntervalShare, Jitter, Workload, WorkloadSpec,
+    };
     use super::*;
     use crate::time::SECOND_NS;
 
@@ -126,7 +128,10 @@ mod tests {
                     })
                     .unwrap();
                     for group in range.clone() {
-                        let (of_part, of_whole) = (part.timestamp(group - range.start, 3, BASE), whole.timestamp(group, 3, BASE));
+                        let (of_part, of_whole) = (
+                            part.timestamp(group - range.start, 3, BASE),
+                            whole.timestamp(group, 3, BASE),
+                        );
                         assert_eq!(of_part, of_whole);
                     }
                     rate += part.samples_per_second();

@@ -126,7 +126,8 @@ impl ClockServer {
     /// # Errors
     /// If it cannot listen there.
     pub fn start(listen: SocketAddr, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let failure = |error: &io::Error| Error::unreachable(format!("cannot answer for clocks at {listen}")).because(error);
+        let failure =
+            |error: &io::Error| Error::unreachable(format!("cannot answer for clocks at {listen}")).because(error);
         let socket = UdpSocket::bind(listen).map_err(|error| failure(&error))?;
         socket.set_read_timeout(Some(LOOK)).map_err(|error| failure(&error))?;
         let address = socket.local_addr().map_err(|error| failure(&error))?;
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn the_steady_offset_finds_a_moment_of_the_other_clock() {
         let leader = Arc::new(MonotonicClock::new());
-        std::thread::sleep(Duration::from_millis(3));
+        leader.wait_until(3_000_000);
         let clock = MonotonicClock::new();
         let server = ClockServer::start("127.0.0.1:0".parse().unwrap(), Arc::new(Shared(Arc::clone(&leader)))).unwrap();
         let reading = measure_offset(server.address(), &clock).unwrap();

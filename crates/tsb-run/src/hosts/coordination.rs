@@ -166,7 +166,10 @@ impl Coordination {
         for (index, piece) in pieces.iter().enumerate() {
             self.put_text(&format!("{key}/piece/{index}"), (*piece).to_owned(), None)?;
         }
-        self.put(&format!("{key}/whole"), &(pieces.len(), crc32fast::hash(text.as_bytes())))
+        self.put(
+            &format!("{key}/whole"),
+            &(pieces.len(), crc32fast::hash(text.as_bytes())),
+        )
     }
 
     /// A text that was put in pieces; `None` while not all of it is there.
@@ -203,7 +206,8 @@ impl Coordination {
     }
 
     fn key(&self, key: &str) -> Result<Key, Error> {
-        Key::new(key).map_err(|error| Error::internal(format!("cannot use the key {key} of {}", self.name)).because(&error))
+        Key::new(key)
+            .map_err(|error| Error::internal(format!("cannot use the key {key} of {}", self.name)).because(&error))
     }
 
     fn read<T: DeserializeOwned>(&self, key: &Key, text: &str) -> Result<T, Error> {
@@ -286,11 +290,13 @@ mod tests {
     #[test]
     fn a_long_text_is_there_whole_or_not_at_all() {
         let (coordination, _) = coordination();
-        let text = "ä".repeat(PIECE_BYTES + 3);
+        let text = "\u{e4}".repeat(PIECE_BYTES + 3);
         assert_eq!(coordination.get_long("part/x").unwrap(), None);
         coordination.put_long("part/x", &text).unwrap();
         assert_eq!(coordination.get_long("part/x").unwrap().as_deref(), Some(&*text));
-        coordination.put_text("part/x/piece/1", "other".to_owned(), None).unwrap();
+        coordination
+            .put_text("part/x/piece/1", "other".to_owned(), None)
+            .unwrap();
         assert_eq!(coordination.get_long("part/x").unwrap(), None);
         coordination.put_long("part/x", "").unwrap();
         assert_eq!(coordination.get_long("part/x").unwrap().as_deref(), Some(""));

@@ -79,7 +79,9 @@ impl HostProcess {
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
         Self {
             pid: std::process::id(),
-            namespace: boot_id().zip(namespace).map(|(boot, namespace)| format!("{boot} {}", namespace.display())),
+            namespace: boot_id()
+                .zip(namespace)
+                .map(|(boot, namespace)| format!("{boot} {}", namespace.display())),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use tsb_core::report::{Run, VerifiedStore};
@@ -13,11 +13,11 @@ use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::workload::{BatchMode, FleetPart};
 use tsb_stores::Stats;
 
-use super::coordination::Coordination;
 use super::clock::ClockServer;
+use super::coordination::Coordination;
 use super::documents::{
-    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProcess, HostProgress, JOINED, JOURNAL, Joined, LEADER, LOST, PART, PLAN, PROGRESS,
-    READY, SHARE, START, STOP, Share, SharedPlan, Start, VERSION,
+    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProcess, HostProgress, JOINED, JOURNAL, Joined, LEADER, LOST, PART, PLAN,
+    PROGRESS, READY, SHARE, START, STOP, Share, SharedPlan, Start, VERSION,
 };
 use super::liveness::{RENEW_NS, ends_within, poll_ns};
 use super::merge::{LostPart, MeasuredPart, Whole, merge};
@@ -46,7 +46,7 @@ const HOSTS_MAX: usize = 10_000;
 /// How a run is led.
 #[derive(Clone, Debug)]
 pub struct LeadOptions {
-    /// Number of hosts; the run begins when so many have joined.
+    /// Number of hosts; the run begins when that number has joined.
     pub hosts: usize,
     /// Where the leader answers for its clocks; with port 0 any free port.
     pub clock_listen: SocketAddr,
@@ -75,9 +75,11 @@ pub fn lead(
     let context = prepare(&plan, open)?;
     let ranges = context.workload.groups().len();
     if ranges < options.hosts {
-        return Err(Error::plan(format!("cannot divide this fleet among {} hosts", options.hosts))
-            .because_of(format!("it has {ranges} groups of series that report together"))
-            .hint("give more --series or fewer --hosts"));
+        return Err(
+            Error::plan(format!("cannot divide this fleet among {} hosts", options.hosts))
+                .because_of(format!("it has {ranges} groups of series that report together"))
+                .hint("give more --series or fewer --hosts"),
+        );
     }
     if let Some(leader) = coordination.get::<u32>(LEADER)? {
         return Err(Error::plan(format!("cannot lead a run at {coordination:?}"))
@@ -85,7 +87,7 @@ pub fn lead(
             .hint("give another prefix, or wait until it has ended"));
     }
     coordination.clear()?;
-    let leader = Leader {
+    let leader = &Leader {
         coordination,
         clock: Arc::clone(&clock),
         options,
@@ -94,8 +96,8 @@ pub fn lead(
     };
     let server = ClockServer::start(options.clock_listen, clock)?;
     let result = std::thread::scope(|threads| {
-        let (running, over) = channel();
-        let keeper = threads.spawn(|| leader.stay(over));
+        let (running, over) = sync_channel(0);
+        let keeper = threads.spawn(move || leader.stay(&over));
         let result = leader.lead(&plan, &server);
         drop(running);
         let _ = keeper.join();
@@ -126,12 +128,24 @@ fn divisible(plan: &Plan, hosts: usize) -> Result<Plan, Error> {
     };
     let keeps_files = crate::place::Place::of(store)?.is_some() && !store.is_client();
     let obstacles = [
-        (keeps_files, "several processes cannot have the files of one store open: give a server"),
-        (plan.append, "the place of such a run is empty before: leave --append out"),
-        (plan.schedule.is_some() || !plan.phases.is_empty(), "a schedule is not divided: give --rate"),
+        (
+            keeps_files,
+            "several processes cannot have the files of one store open: give a server",
+        ),
+        (
+            plan.append,
+            "the place of such a run is empty before: leave --append out",
+        ),
+        (
+            plan.schedule.is_some() || !plan.phases.is_empty(),
+            "a schedule is not divided: give --rate",
+        ),
         (plan.preload_ns.is_some(), "history is not divided: leave --preload out"),
         (!plan.queries.is_empty(), "queries are not divided: leave --queries out"),
-        (!plan.watch_pids.is_empty(), "a process is on one host: leave --watch-pid out"),
+        (
+            !plan.watch_pids.is_empty(),
+            "a process is on one host: leave --watch-pid out",
+        ),
     ];
     if let Some((_, why)) = obstacles.iter().find(|(is_there, _)| *is_there) {
         return refuse(why);
@@ -186,10 +200,10 @@ struct Ended {
 
 impl Leader<'_> {
     /// The body of the thread that says that the leader is there.
-    fn stay(&self, over: Receiver<()>) {
+    fn stay(&self, over: &Receiver<()>) {
         loop {
             let _ = self.coordination.put_expiring(LEADER, &std::process::id(), ALIVE_NS);
-            if ends_within(&over, RENEW_NS) {
+            if ends_within(over, RENEW_NS) {
                 return;
             }
         }
@@ -251,7 +265,11 @@ impl Leader<'_> {
             }
             self.refuse_failed()?;
             self.pause(deadline_ns, || {
-                format!("only {} of {wanted} hosts have joined within {:?}", joined.len(), self.options.wait)
+                format!(
+                    "only {} of {wanted} hosts have joined within {:?}",
+                    joined.len(),
+                    self.options.wait
+                )
             })?;
         }
     }
@@ -315,7 +333,9 @@ impl Leader<'_> {
                 return Ok(());
             }
             self.refuse_failed()?;
-            self.pause(deadline_ns, || format!("only {} of {} hosts are ready", ready.len(), hosts.len()))?;
+            self.pause(deadline_ns, || {
+                format!("only {} of {} hosts are ready", ready.len(), hosts.len())
+            })?;
         }
     }
 
@@ -337,9 +357,17 @@ impl Leader<'_> {
         let deadline_ns = planned_ns.map(|ns| self.clock.now().saturating_add(ns).saturating_add(REPORT_NS));
         let (mut say_at, mut is_stopped) = (0, false);
         loop {
-            let ended: BTreeSet<String> = self.coordination.list::<bool>(ENDED)?.into_iter().map(|(name, _)| name).collect();
+            let ended: BTreeSet<String> = self
+                .coordination
+                .list::<bool>(ENDED)?
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect();
             self.find_lost(hosts, &ended)?;
-            if hosts.iter().all(|(name, host)| host.lost.is_some() || ended.contains(name)) {
+            if hosts
+                .iter()
+                .all(|(name, host)| host.lost.is_some() || ended.contains(name))
+            {
                 return Ok(());
             }
             let now = self.clock.now();
@@ -392,7 +420,9 @@ impl Leader<'_> {
     fn say(&self, hosts: &BTreeMap<String, Host>) -> Result<(), Error> {
         let progress: BTreeMap<String, HostProgress> = self.coordination.list(PROGRESS)?.into_iter().collect();
         let line = |name: &str, of: &HostProgress| {
-            let stale = of.staleness_ms.map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
+            let stale = of
+                .staleness_ms
+                .map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
             let (sent, accepted) = (units::count(of.sent), units::count(of.accepted));
             format!("{name}: {}, {sent} sent, {accepted} accepted{stale}", of.phase)
         };
@@ -436,7 +466,9 @@ impl Leader<'_> {
             stats: self.stats(open)?,
         };
         merge(&whole, &parts).ok_or_else(|| {
-            let why = parts.iter().filter_map(|part| Some((&part.name, part.result.as_ref().err()?)));
+            let why = parts
+                .iter()
+                .filter_map(|part| Some((&part.name, part.result.as_ref().err()?)));
             let why: Vec<String> = why.map(|(name, lost)| format!("{name}: {}", lost.why)).collect();
             Error::unreachable("no host reported what it measured").because_of(why.join("; "))
         })
@@ -456,9 +488,7 @@ impl Leader<'_> {
         let journaled = contents.as_ref().and_then(|contents| contents.sections.last());
         let sent = journaled.map_or(0, |section| section.reached.sent);
         let verified = match &contents {
-            Some(contents) if !contents.sections.is_empty() => {
-                verify(contents).map(Box::new)
-            }
+            Some(contents) if !contents.sections.is_empty() => verify(contents).map(Box::new),
             _ => Err("it published no journal".to_owned()),
         };
         Ok(LostPart {

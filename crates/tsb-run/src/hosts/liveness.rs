@@ -52,11 +52,16 @@ impl Exchange {
         loop {
             if clock.now() >= renew_at {
                 renew_at = clock.now() + RENEW_NS;
-                let _ = coordination.put_expiring(&documents::of(documents::ALIVE, host), &std::process::id(), ALIVE_NS);
+                let _ =
+                    coordination.put_expiring(&documents::of(documents::ALIVE, host), &std::process::id(), ALIVE_NS);
             }
             self.hear(coordination, host, stop);
             let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if said.as_ref() != Some(&progress) && coordination.put(&documents::of(documents::PROGRESS, host), &progress).is_ok() {
+            if said.as_ref() != Some(&progress)
+                && coordination
+                    .put(&documents::of(documents::PROGRESS, host), &progress)
+                    .is_ok()
+            {
                 said = Some(progress);
             }
             side_work();

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,9 +13,12 @@ use tsb_core::report::{Interval, Run};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::workload::FleetPart;
 
-use super::coordination::Coordination;
 use super::clock::{ClockReading, measure_offset};
-use super::documents::{self, ALIVE, ENDED, FAILED, HostProcess, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share, SharedPlan, Start, VERSION};
+use super::coordination::Coordination;
+use super::documents::{
+    self, ALIVE, ENDED, FAILED, HostProcess, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share, SharedPlan, Start,
+    VERSION,
+};
 use super::liveness::{Exchange, poll_ns};
 use super::part::HostPart;
 use crate::controls::{Controls, StartBarrier, StopFlags};
@@ -46,10 +49,15 @@ pub struct JoinOptions {
 ///
 /// # Errors
 /// If there is no leader, this host cannot take part, or nothing could be measured.
-pub fn join(coordination: &Coordination, options: &JoinOptions, controls: &Controls, open: OpenStore<'_>) -> Result<Run, Error> {
+pub fn join(
+    coordination: &Coordination,
+    options: &JoinOptions,
+    controls: &Controls,
+    open: OpenStore<'_>,
+) -> Result<Run, Error> {
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
     let shared = shared_plan(coordination, options, controls, &*clock)?;
-    let member = Member {
+    let member = &Member {
         coordination,
         clock,
         options,
@@ -60,8 +68,8 @@ pub fn join(coordination: &Coordination, options: &JoinOptions, controls: &Contr
     };
     let result = std::thread::scope(|threads| {
         let stop = &*controls.stops.stop;
-        let (running, over) = channel();
-        let keeper = threads.spawn(|| member.keep_up(stop, over));
+        let (running, over) = sync_channel(0);
+        let keeper = threads.spawn(move || member.keep_up(stop, &over));
         let result = member.take_part(&shared, controls, open);
         if let Err(error) = &result {
             let _ = coordination.put(&member.key(FAILED), &error.to_string());
@@ -78,7 +86,12 @@ pub fn join(coordination: &Coordination, options: &JoinOptions, controls: &Contr
 }
 
 /// Waits for the plan, and checks that this host may take part.
-fn shared_plan(coordination: &Coordination, options: &JoinOptions, controls: &Controls, clock: &dyn Clock) -> Result<SharedPlan, Error> {
+fn shared_plan(
+    coordination: &Coordination,
+    options: &JoinOptions,
+    controls: &Controls,
+    clock: &dyn Clock,
+) -> Result<SharedPlan, Error> {
     let deadline = clock.now() + options.wait.as_nanos() as u64;
     let shared: SharedPlan = loop {
         if let Some(shared) = coordination.get(PLAN)? {
@@ -130,7 +143,7 @@ impl Member<'_> {
     }
 
     /// The body of the thread that keeps up with the others.
-    fn keep_up(&self, stop: &AtomicBool, over: Receiver<()>) {
+    fn keep_up(&self, stop: &AtomicBool, over: &Receiver<()>) {
         let (mut compare_at, mut published) = (0, String::new());
         let side_work = || {
             self.publish_journal(&mut published);
@@ -141,13 +154,20 @@ impl Member<'_> {
             }
         };
         let own = (self.coordination, &*self.clock, self.options.name.as_str());
-        self.exchange.keep_up(own, self.hosts, side_work, (stop, &over));
+        self.exchange.keep_up(own, self.hosts, side_work, (stop, over));
     }
 
     /// Publishes what the journal says, if that is new.
     fn publish_journal(&self, published: &mut String) {
-        let Some(lines) = journal_lines(&self.options.journal) else { return };
-        if lines != *published && self.coordination.put_long(&self.key(documents::JOURNAL), &lines).is_ok() {
+        let Some(lines) = journal_lines(&self.options.journal) else {
+            return;
+        };
+        if lines != *published
+            && self
+                .coordination
+                .put_long(&self.key(documents::JOURNAL), &lines)
+                .is_ok()
+        {
             *published = lines;
         }
     }
@@ -161,7 +181,10 @@ impl Member<'_> {
             process: HostProcess::of_this(),
         };
         self.coordination.put(&self.key(JOINED), &joined)?;
-        controls.note(&format!("joined as {}, one of {} hosts", self.options.name, shared.hosts));
+        controls.note(&format!(
+            "joined as {}, one of {} hosts",
+            self.options.name, shared.hosts
+        ));
         let share: Share = self.wait_for(&self.key(SHARE), &controls.stops)?;
         let plan = share.plan_of(&shared.plan);
         let journal = Arc::new(Journal::named(&self.options.journal));
@@ -267,9 +290,9 @@ impl Share {
         let mut plan = whole.clone();
         plan.workload.part = Some(self.part);
         plan.watch_pids.clone_from(&self.neighbours);
-        plan.rate = self
-            .speed
-            .map_or(whole.rate, |(numerator, denominator)| AskedRate::Speed(numerator, denominator));
+        plan.rate = self.speed.map_or(whole.rate, |(numerator, denominator)| {
+            AskedRate::Speed(numerator, denominator)
+        });
         plan
     }
 }
@@ -298,8 +321,10 @@ impl StartBarrier for Barrier {
         let at_ns = (start.at_ns as i64).wrapping_sub(self.reading.steady_offset_ns);
         let left_ns = at_ns.saturating_sub(self.clock.now() as i64);
         let left_ns = u64::try_from(left_ns).map_err(|_| {
-            Error::unreachable("cannot begin with the other hosts")
-                .because_of(format!("the start was {:.3} s ago when it was heard of", left_ns.unsigned_abs() as f64 / 1e9))
+            Error::unreachable("cannot begin with the other hosts").because_of(format!(
+                "the start was {:.3} s ago when it was heard of",
+                left_ns.unsigned_abs() as f64 / 1e9
+            ))
         })?;
         Ok((clock.now() + left_ns, Timestamp(start.base_ns)))
     }

@@ -81,7 +81,7 @@ pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<Run> {
     run.seed = whole.context.plan.workload.seed;
     run.fingerprint = run::fingerprint(whole.context);
     run.noise = noise(&runs);
-    run.place = first.place.clone();
+    run.place.clone_from(&first.place);
     run.staleness = staleness(whole, &measured);
     run.cost = cost(whole, &runs, &run.ledger);
     run.size = whole.stats.as_ref().map(run::size);
@@ -94,10 +94,14 @@ pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<Run> {
     run.offered = run::offered(whole.context, &ticks);
     run.issued = run::issued(&ticks);
     run.intervals = intervals(&measured);
-    run.resources = runs.iter().flat_map(|run| run.resources.iter().take(1).cloned()).collect();
+    run.resources = runs
+        .iter()
+        .flat_map(|run| run.resources.iter().take(1).cloned())
+        .collect();
     let servers = runs.iter().flat_map(|run| run.resources.iter().skip(1));
     let mut seen: BTreeSet<u32> = run.resources.iter().map(|usage| usage.pid).collect();
-    run.resources.extend(servers.filter(|usage| seen.insert(usage.pid)).cloned());
+    run.resources
+        .extend(servers.filter(|usage| seen.insert(usage.pid)).cloned());
     run.listener = listener(&runs);
     run.exceptions = Some(exceptions(whole, &measured));
     run.damage = runs.iter().flat_map(|run| run.damage.iter().cloned()).collect();
@@ -130,7 +134,9 @@ fn ledger(whole: &Whole<'_>, parts: &[MeasuredPart]) -> LedgerReport {
         for (reason, samples) in &ledger.rejected_by_reason {
             *sum.rejected_by_reason.entry(reason.clone()).or_default() += samples;
         }
-        at_most += ledger.lost_at_most.unwrap_or_else(|| ledger.counts.count(Counter::Lost));
+        at_most += ledger
+            .lost_at_most
+            .unwrap_or_else(|| ledger.counts.count(Counter::Lost));
         is_bounded |= ledger.lost_at_most.is_some();
         let first = first_series(whole, part.part);
         let left = LOSSES_MAX.saturating_sub(sum.losses.len());
@@ -160,7 +166,9 @@ fn ledger_of_lost(lost: &LostPart) -> LedgerReport {
     let received = counts.count(Counter::Accepted) + counts.count(Counter::Rejected);
     let sent = lost.sent.max(received);
     counts.set(Counter::Due, sent).set(Counter::Sent, sent);
-    counts.set(Counter::Received, received).set(Counter::LostInTransport, sent - received);
+    counts
+        .set(Counter::Received, received)
+        .set(Counter::LostInTransport, sent - received);
     ledger
 }
 
@@ -172,7 +180,9 @@ fn rate(runs: &[&Run]) -> Rate {
     let mut rate = Rate::held(all / seconds(longest));
     let asked: Option<f64> = runs.iter().map(|run| run.rate.asked_per_second).sum();
     rate.asked_per_second = asked;
-    let durable_s = runs.iter().map(|run| Some(accepted(run) / run.rate.durable_per_second?));
+    let durable_s = runs
+        .iter()
+        .map(|run| Some(accepted(run) / run.rate.durable_per_second?));
     let durable_s: Option<Vec<f64>> = durable_s.collect();
     let slowest = durable_s.and_then(|all| all.into_iter().filter(|s| s.is_finite()).reduce(f64::max));
     rate.durable_per_second = slowest.filter(|s| *s > 0.0).map(|slowest| all / slowest);
@@ -190,7 +200,9 @@ fn added<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
 
 fn latency(measured: &[(&MeasuredPart, &HostPart)]) -> Latency {
     let parts = || measured.iter().map(|(_, part)| *part);
-    let done = parts().next().map_or(String::new(), |part| part.run.latency.done.clone());
+    let done = parts()
+        .next()
+        .map_or(String::new(), |part| part.run.latency.done.clone());
     let samples = |of: &dyn Fn(&Latency) -> u64| parts().map(|part| of(&part.run.latency)).sum();
     let is_delivered = parts().any(|part| part.run.latency.delivery.is_some());
     let response = added(parts().map(|part| &part.response.total));
@@ -238,7 +250,13 @@ fn verdict(whole: &Whole<'_>, parts: &[MeasuredPart], ledger: &LedgerReport, rat
     let measured = || parts.iter().filter_map(|part| part.result.as_deref().ok());
     let counts = &ledger.counts;
     let own_lag = added(measured().map(|part| &part.own_lag));
-    let interval_ns = whole.context.workload.groups().iter().map(|group| group.interval_ns).min();
+    let interval_ns = whole
+        .context
+        .workload
+        .groups()
+        .iter()
+        .map(|group| group.interval_ns)
+        .min();
     let runs: Vec<&Run> = measured().map(|part| &part.run).collect();
     let evidence = Evidence {
         received: counts.count(Counter::Accepted) + counts.count(Counter::Rejected),
@@ -329,7 +347,12 @@ fn staleness(
 fn cost(whole: &Whole<'_>, runs: &[&Run], ledger: &LedgerReport) -> Cost {
     let weights: Vec<f64> = runs
         .iter()
-        .map(|run| run.ledger.counts.count(Counter::Accepted).max(run.ledger.counts.count(Counter::Confirmed)) as f64)
+        .map(|run| {
+            run.ledger
+                .counts
+                .count(Counter::Accepted)
+                .max(run.ledger.counts.count(Counter::Confirmed)) as f64
+        })
         .collect();
     let all: f64 = weights.iter().sum();
     let mean = |of: &dyn Fn(&Cost) -> Option<f64>| {
@@ -371,7 +394,10 @@ fn cost(whole: &Whole<'_>, runs: &[&Run], ledger: &LedgerReport) -> Cost {
 
 /// Intervals with one number are added: all hosts began at the same moment.
 fn intervals(measured: &[(&MeasuredPart, &HostPart)]) -> Vec<Interval> {
-    let longest = measured.iter().map(|(_, part)| &part.run.intervals).max_by_key(|all| all.len());
+    let longest = measured
+        .iter()
+        .map(|(_, part)| &part.run.intervals)
+        .max_by_key(|all| all.len());
     let mut sums: Vec<Interval> = longest.map_or(Vec::new(), |all| {
         let ends = all.iter().map(|interval| {
             let mut sum = Interval::default();
@@ -434,7 +460,9 @@ fn listener(runs: &[&Run]) -> Option<ListenerReport> {
 fn exceptions(whole: &Whole<'_>, measured: &[(&MeasuredPart, &HostPart)]) -> Exceptions {
     let mut sum = Exceptions::default();
     for (part, of_host) in measured {
-        let Some(of_host) = &of_host.run.exceptions else { continue };
+        let Some(of_host) = &of_host.run.exceptions else {
+            continue;
+        };
         let first = first_series(whole, part.part);
         sum.operations.extend(of_host.operations.iter().map(|one| {
             let mut one = *one;
@@ -504,14 +532,21 @@ fn notes(parts: &[MeasuredPart]) -> Vec<String> {
     for (name, of_host) in &all {
         for note in of_host {
             let sharing = all.iter().filter(|(_, notes)| notes.contains(note)).count();
-            let said = if sharing == reported { note.clone() } else { format!("{name}: {note}") };
+            let said = if sharing == reported {
+                note.clone()
+            } else {
+                format!("{name}: {note}")
+            };
             if !notes.contains(&said) {
                 notes.push(said);
             }
         }
     }
     let uncertainty = parts.iter().filter_map(|part| part.result.as_deref().ok());
-    let uncertainty = uncertainty.filter_map(|part| part.clock.first()).map(|reading| reading.uncertainty_ns).max();
+    let uncertainty = uncertainty
+        .filter_map(|part| part.clock.first())
+        .map(|reading| reading.uncertainty_ns)
+        .max();
     notes.extend(uncertainty.map(|ns| {
         format!(
             "{} hosts began together to within {}; a staleness may be off by as much, and no response time spans two \

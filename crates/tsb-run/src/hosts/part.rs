@@ -55,7 +55,8 @@ impl HostPart {
 
     /// As a text for the coordination.
     pub(super) fn to_text(&self) -> Result<String, Error> {
-        serde_json::to_string(self).map_err(|error| Error::internal("cannot write a part of the report").because(&error))
+        serde_json::to_string(self)
+            .map_err(|error| Error::internal("cannot write a part of the report").because(&error))
     }
 
     /// From a text of the coordination.
