@@ -127,10 +127,7 @@ impl SharedRun {
         let address = format!("folder:{}", folder.path().join("run").display());
         let run = Self::started(folder, &address, more);
         let clock = MonotonicClock::new();
-        while !run
-            .path("progress/a=value")
-            .is_some_and(|text| text.contains("running"))
-        {
+        while !run.path("alive/a=value").is_some_and(|text| text.contains("running")) {
             assert!(clock.now() < PATIENCE_NS, "the run does not begin");
             clock.wait_until(clock.now() + SECOND_NS / 50);
         }

@@ -1,7 +1,7 @@
 //! The documents that the hosts of a run share: texts under keys of a store.
 //!
-//! A long text is kept in pieces, and its last piece is written by itself afterwards: a reader sees
-//! all of a text or none. Requests that fail because no server answers are repeated for a while, so
+//! A long text is kept in pieces, and its last piece is written after the others, with a checksum: a
+//! reader sees all of a text or none. Requests that fail because no server answers are repeated for a while, so
 //! a run goes on while etcd elects a leader; every put here may be made twice.
 
 use std::fmt;
@@ -162,19 +162,19 @@ impl Coordination {
 
     /// Puts a text of any length below a key. A reader finds it once all of it is there.
     pub(super) fn put_long(&self, key: &str, text: &str) -> Result<(), Error> {
-        let pieces = pieces_of(text);
+        let mut pieces = pieces_of(text);
+        // A short text needs one request.
+        let last = pieces.pop().unwrap_or_default();
         for (index, piece) in pieces.iter().enumerate() {
             self.put_text(&format!("{key}/piece/{index}"), (*piece).to_owned(), None)?;
         }
-        self.put(
-            &format!("{key}/whole"),
-            &(pieces.len(), crc32fast::hash(text.as_bytes())),
-        )
+        let checksum = crc32fast::hash(text.as_bytes());
+        self.put(&format!("{key}/whole"), &(pieces.len(), checksum, last))
     }
 
     /// A text that was put in pieces; `None` while not all of it is there.
     pub(super) fn get_long(&self, key: &str) -> Result<Option<String>, Error> {
-        let Some((pieces, checksum)) = self.get::<(usize, u32)>(&format!("{key}/whole"))? else {
+        let Some((pieces, checksum, last)) = self.get::<(usize, u32, String)>(&format!("{key}/whole"))? else {
             return Ok(None);
         };
         let mut text = String::new();
@@ -185,6 +185,7 @@ impl Coordination {
             };
             text.push_str(&piece);
         }
+        text.push_str(&last);
         // A text that is being replaced has pieces of both.
         Ok((crc32fast::hash(text.as_bytes()) == checksum).then_some(text))
     }

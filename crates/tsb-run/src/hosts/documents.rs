@@ -1,5 +1,6 @@
 //! The documents of a run of many hosts, and their keys.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -24,12 +25,10 @@ pub(super) const ALIVE: &str = "alive";
 pub(super) const JOINED: &str = "joined";
 pub(super) const SHARE: &str = "share";
 pub(super) const READY: &str = "ready";
-pub(super) const PROGRESS: &str = "progress";
 pub(super) const JOURNAL: &str = "journal";
 pub(super) const PART: &str = "part";
 pub(super) const FAILED: &str = "failed";
 pub(super) const ENDED: &str = "ended";
-pub(super) const LOST: &str = "lost";
 
 /// The key of a host's document.
 pub(super) fn of(kind: &str, host: &str) -> String {
@@ -112,7 +111,20 @@ pub(super) struct Start {
     pub base_ns: i64,
 }
 
-/// `progress/HOST`: how far a host is.
+/// `leader`: what all hosts hear of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct LeaderState {
+    /// The leader's process.
+    pub pid: u32,
+    /// Who ended the run early.
+    #[serde(default)]
+    pub stopped_by: Option<String>,
+    /// The hosts without which the run goes on.
+    #[serde(default)]
+    pub lost: BTreeSet<String>,
+}
+
+/// `alive/HOST`: that a host is there, and how far it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct HostProgress {
     /// Its phase, in a word.

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tsb_core::report::{Run, VerifiedStore};
@@ -16,8 +16,8 @@ use tsb_stores::Stats;
 use super::clock::ClockServer;
 use super::coordination::Coordination;
 use super::documents::{
-    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProcess, HostProgress, JOINED, JOURNAL, Joined, LEADER, LOST, PART, PLAN,
-    PROGRESS, READY, SHARE, START, STOP, Share, SharedPlan, Start, VERSION,
+    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProcess, HostProgress, JOINED, JOURNAL, Joined, LEADER, LeaderState,
+    PART, PLAN, READY, SHARE, START, STOP, Share, SharedPlan, Start, VERSION,
 };
 use super::liveness::{RENEW_NS, ends_within, poll_ns};
 use super::merge::{LostPart, MeasuredPart, Whole, merge};
@@ -81,9 +81,9 @@ pub fn lead(
                 .hint("give more --series or fewer --hosts"),
         );
     }
-    if let Some(leader) = coordination.get::<u32>(LEADER)? {
+    if let Some(leader) = coordination.get::<LeaderState>(LEADER)? {
         return Err(Error::plan(format!("cannot lead a run at {coordination:?}"))
-            .because_of(format!("another leader, process {leader}, leads one there"))
+            .because_of(format!("another leader, process {}, leads one there", leader.pid))
             .hint("give another prefix, or wait until it has ended"));
     }
     coordination.clear()?;
@@ -93,8 +93,14 @@ pub fn lead(
         options,
         context: &context,
         controls,
+        state: Mutex::new(LeaderState {
+            pid: std::process::id(),
+            ..LeaderState::default()
+        }),
     };
     let server = ClockServer::start(options.clock_listen, clock)?;
+    // A host that finds a plan finds its leader.
+    leader.say_state()?;
     let result = std::thread::scope(|threads| {
         let (running, over) = sync_channel(0);
         let keeper = threads.spawn(move || leader.stay(&over));
@@ -107,7 +113,7 @@ pub fn lead(
     let run = match result {
         Ok(hosts) => leader.report(hosts, open, verify),
         Err(error) => {
-            let _ = coordination.put(STOP, &"the leader");
+            let _ = leader.stop("the leader");
             // The hosts hear of it before the documents go.
             leader.clock.wait_until(leader.clock.now() + 2 * SECOND_NS);
             Err(error)
@@ -180,6 +186,8 @@ fn prepare(plan: &Plan, open: OpenStore<'_>) -> Result<RunContext, Error> {
 struct Host {
     joined: Joined,
     part: FleetPart,
+    /// How far it was when it was last heard of.
+    progress: HostProgress,
     /// Why it counts as lost.
     lost: Option<String>,
 }
@@ -190,6 +198,7 @@ struct Leader<'a> {
     options: &'a LeadOptions,
     context: &'a RunContext,
     controls: &'a Controls,
+    state: Mutex<LeaderState>,
 }
 
 /// The hosts of a run that has ended, and its start.
@@ -202,7 +211,7 @@ impl Leader<'_> {
     /// The body of the thread that says that the leader is there.
     fn stay(&self, over: &Receiver<()>) {
         loop {
-            let _ = self.coordination.put_expiring(LEADER, &std::process::id(), ALIVE_NS);
+            let _ = self.say_state();
             if ends_within(over, RENEW_NS) {
                 return;
             }
@@ -229,6 +238,26 @@ impl Leader<'_> {
         Ok(Ended { hosts, base_ns })
     }
 
+    /// Says that the leader is there, and what all hosts hear of.
+    fn say_state(&self) -> Result<(), Error> {
+        // Locked until it is put, so that no earlier state replaces a later one.
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let lives_ns = ALIVE_NS.max(4 * poll_ns(self.options.hosts));
+        self.coordination.put_expiring(LEADER, &*state, lives_ns)
+    }
+
+    fn change_state(&self, change: impl FnOnce(&mut LeaderState)) -> Result<(), Error> {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.say_state()
+    }
+
+    /// Ends the run everywhere.
+    fn stop(&self, by: &str) -> Result<(), Error> {
+        self.change_state(|state| {
+            state.stopped_by.get_or_insert_with(|| by.to_owned());
+        })
+    }
+
     /// Waits for a moment, and ends the run if the user wants it.
     fn pause(&self, deadline_ns: u64, what: impl FnOnce() -> String) -> Result<(), Error> {
         let stops = &self.controls.stops;
@@ -251,8 +280,10 @@ impl Leader<'_> {
         loop {
             let alive = self.alive()?;
             let joined: Vec<(String, Joined)> = self.coordination.list(JOINED)?;
-            let mut joined: BTreeMap<String, Joined> =
-                joined.into_iter().filter(|(name, _)| alive.contains(name)).collect();
+            let mut joined: BTreeMap<String, Joined> = joined
+                .into_iter()
+                .filter(|(name, _)| alive.contains_key(name))
+                .collect();
             if joined.len() != said {
                 said = joined.len();
                 self.controls.note(&format!("{said} of {wanted} hosts have joined"));
@@ -274,9 +305,9 @@ impl Leader<'_> {
         }
     }
 
-    fn alive(&self) -> Result<BTreeSet<String>, Error> {
-        let alive = self.coordination.list::<u32>(ALIVE)?;
-        Ok(alive.into_iter().map(|(name, _)| name).collect())
+    fn alive(&self) -> Result<BTreeMap<String, HostProgress>, Error> {
+        let alive = self.coordination.list::<HostProgress>(ALIVE)?;
+        Ok(alive.into_iter().collect())
     }
 
     /// A host that fails before the start ends the run: the others have nothing to do without it.
@@ -313,6 +344,7 @@ impl Leader<'_> {
                 Host {
                     joined,
                     part,
+                    progress: HostProgress::default(),
                     lost: None,
                 },
             );
@@ -325,7 +357,7 @@ impl Leader<'_> {
         loop {
             let ready = self.coordination.list::<bool>(READY)?;
             let alive = self.alive()?;
-            if let Some(name) = hosts.keys().find(|name| !alive.contains(*name)) {
+            if let Some(name) = hosts.keys().find(|name| !alive.contains_key(*name)) {
                 self.refuse_failed()?;
                 return Err(Error::unreachable(format!("host {name} was lost before the start")));
             }
@@ -374,13 +406,17 @@ impl Leader<'_> {
             if self.controls.stops.at_once.load(Ordering::SeqCst) {
                 return Err(Error::interrupted("the run was given up before its hosts had reported"));
             }
-            if self.controls.stops.stop.load(Ordering::SeqCst) && !is_stopped {
-                is_stopped = true;
-                self.coordination.put(STOP, &"the leader")?;
+            if !is_stopped {
+                let by_host = self.coordination.get::<String>(STOP)?;
+                let by_user = self.controls.stops.stop.load(Ordering::SeqCst);
+                if let Some(by) = by_host.or_else(|| by_user.then(|| "the leader".to_owned())) {
+                    is_stopped = true;
+                    self.stop(&by)?;
+                }
             }
             if now >= say_at {
                 say_at = now + SAY_NS;
-                self.say(hosts)?;
+                self.say(hosts);
             }
             if deadline_ns.is_some_and(|deadline_ns| now >= deadline_ns) {
                 let late = hosts.iter_mut().filter(|(name, _)| !ended.contains(*name));
@@ -396,12 +432,15 @@ impl Leader<'_> {
         let failed: BTreeMap<String, String> = self.coordination.list(FAILED)?.into_iter().collect();
         let alive = self.alive()?;
         for (name, host) in hosts.iter_mut() {
+            if let Some(progress) = alive.get(name) {
+                host.progress = progress.clone();
+            }
             if host.lost.is_some() || ended.contains(name) {
                 continue;
             }
             if let Some(why) = failed.get(name) {
                 self.lose(name, host, why.clone())?;
-            } else if !alive.contains(name) {
+            } else if !alive.contains_key(name) {
                 let seconds = ALIVE_NS / SECOND_NS;
                 self.lose(name, host, format!("it was not heard of for {seconds} s"))?;
             }
@@ -410,15 +449,16 @@ impl Leader<'_> {
     }
 
     fn lose(&self, name: &str, host: &mut Host, why: String) -> Result<(), Error> {
-        self.coordination.put(&documents::of(LOST, name), &why)?;
+        self.change_state(|state| {
+            state.lost.insert(name.to_owned());
+        })?;
         self.controls.warn(&format!("host {name} is lost: {why}"));
         host.lost = Some(why);
         Ok(())
     }
 
     /// A line for each host, and the sum.
-    fn say(&self, hosts: &BTreeMap<String, Host>) -> Result<(), Error> {
-        let progress: BTreeMap<String, HostProgress> = self.coordination.list(PROGRESS)?.into_iter().collect();
+    fn say(&self, hosts: &BTreeMap<String, Host>) {
         let line = |name: &str, of: &HostProgress| {
             let stale = of
                 .staleness_ms
@@ -430,28 +470,31 @@ impl Leader<'_> {
             phase: format!("{} hosts", hosts.len()),
             ..HostProgress::default()
         };
-        for (name, of) in progress.iter().filter(|(name, _)| hosts.contains_key(*name)) {
+        for (name, Host { progress, .. }) in hosts {
             if hosts.len() <= LINES_MAX {
-                self.controls.progress(&line(name, of));
+                self.controls.progress(&line(name, progress));
             }
-            sum.sent += of.sent;
-            sum.accepted += of.accepted;
-            sum.staleness_ms = sum.staleness_ms.into_iter().chain(of.staleness_ms).reduce(f64::max);
+            sum.sent += progress.sent;
+            sum.accepted += progress.accepted;
+            sum.staleness_ms = sum
+                .staleness_ms
+                .into_iter()
+                .chain(progress.staleness_ms)
+                .reduce(f64::max);
         }
         self.controls.progress(&line("all", &sum));
-        Ok(())
     }
 
     fn report(&self, ended: Ended, open: OpenStore<'_>, verify: VerifyLost<'_>) -> Result<Run, Error> {
         let mut parts = Vec::new();
         for (name, host) in ended.hosts {
-            let result = match host.lost {
+            let result = match host.lost.clone() {
                 None => self.part_of(&name).map(Box::new).map_err(|error| error.to_string()),
                 Some(why) => Err(why),
             };
             let result = match result {
                 Ok(part) => Ok(part),
-                Err(why) => Err(self.lost_part(&name, &host.joined, why, verify)?),
+                Err(why) => Err(self.lost_part(&name, &host, why, verify)?),
             };
             parts.push(MeasuredPart {
                 name,
@@ -481,9 +524,8 @@ impl Leader<'_> {
     }
 
     /// What is known of a lost host: its journal, and what reading back says of it.
-    fn lost_part(&self, name: &str, joined: &Joined, why: String, verify: VerifyLost<'_>) -> Result<LostPart, Error> {
+    fn lost_part(&self, name: &str, host: &Host, why: String, verify: VerifyLost<'_>) -> Result<LostPart, Error> {
         let lines = self.coordination.get_long(&documents::of(JOURNAL, name))?;
-        let progress: Option<HostProgress> = self.coordination.get(&documents::of(PROGRESS, name))?;
         let contents = lines.map(|lines| journal::parse(lines.as_bytes()));
         let journaled = contents.as_ref().and_then(|contents| contents.sections.last());
         let sent = journaled.map_or(0, |section| section.reached.sent);
@@ -493,9 +535,9 @@ impl Leader<'_> {
         };
         Ok(LostPart {
             why,
-            sent: sent.max(progress.map_or(0, |progress| progress.sent)),
+            sent: sent.max(host.progress.sent),
             verified,
-            clock: (joined.clock.offset_ns, joined.clock.uncertainty_ns),
+            clock: (host.joined.clock.offset_ns, host.joined.clock.uncertainty_ns),
         })
     }
 

@@ -5,18 +5,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tsb_core::time::{Clock, SECOND_NS};
+use tsb_core::time::SECOND_NS;
 
 use super::coordination::Coordination;
-use super::documents::{self, ALIVE_NS, HostProgress, STOP};
+use super::documents::{self, ALIVE, ALIVE_NS, HostProgress, LEADER, LeaderState, STOP};
 
-/// How often a process says that it is alive, in nanoseconds.
+/// How often the leader says that it is there, in nanoseconds.
 pub(super) const RENEW_NS: u64 = ALIVE_NS / 5;
 
-/// How often a host reads or writes one document while it waits, in nanoseconds: with 1,000 hosts
-/// they make 500 requests per second of a kind together.
+/// How often a host reads or writes one document, in nanoseconds: together they make at most 400
+/// requests per second of a kind. A host makes three of them: it hears of the leader, says how far it
+/// is, and publishes its journal.
 pub(super) const fn poll_ns(hosts: usize) -> u64 {
-    let each = hosts as u64 * SECOND_NS / 500;
+    let each = hosts as u64 * SECOND_NS / 400;
     if each < SECOND_NS / 20 { SECOND_NS / 20 } else { each }
 }
 
@@ -27,7 +28,7 @@ pub(super) struct Exchange {
     pub progress: Mutex<HostProgress>,
     /// Set when the run ends everywhere.
     pub is_stopped: AtomicBool,
-    /// Set when the run went on without this host.
+    /// Set when the run went on without this host, or its leader is gone.
     pub is_lost: AtomicBool,
 }
 
@@ -41,29 +42,22 @@ impl Exchange {
     /// ends, until the sender of `over` is dropped. A failed request is made again the next time.
     pub(super) fn keep_up(
         &self,
-        (coordination, clock, host): (&Coordination, &dyn Clock, &str),
+        (coordination, host): (&Coordination, &str),
         hosts: usize,
         mut side_work: impl FnMut(),
         (stop, over): (&AtomicBool, &Receiver<()>),
     ) {
         // What a host says of itself may be old by half a second or more.
         let period_ns = poll_ns(hosts).max(SECOND_NS / 2);
-        let (mut renew_at, mut said) = (0, None);
         loop {
-            if clock.now() >= renew_at {
-                renew_at = clock.now() + RENEW_NS;
-                let _ =
-                    coordination.put_expiring(&documents::of(documents::ALIVE, host), &std::process::id(), ALIVE_NS);
-            }
             self.hear(coordination, host, stop);
-            let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if said.as_ref() != Some(&progress)
-                && coordination
-                    .put(&documents::of(documents::PROGRESS, host), &progress)
-                    .is_ok()
-            {
-                said = Some(progress);
+            if self.is_lost.load(Ordering::Acquire) {
+                // What it wrote now would be in the way of the next run.
+                return;
             }
+            let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let lives_ns = ALIVE_NS.max(4 * period_ns);
+            let _ = coordination.put_expiring(&documents::of(ALIVE, host), &progress, lives_ns);
             side_work();
             if ends_within(over, period_ns) {
                 return;
@@ -72,16 +66,23 @@ impl Exchange {
     }
 
     fn hear(&self, coordination: &Coordination, host: &str, stop: &AtomicBool) {
-        let lost = coordination.get::<String>(&documents::of(documents::LOST, host));
-        if matches!(lost, Ok(Some(_))) {
-            self.is_lost.store(true, Ordering::Release);
-            stop.store(true, Ordering::SeqCst);
-        }
-        if stop.load(Ordering::SeqCst) {
-            self.pass_on_stop(coordination, host);
-        } else if matches!(coordination.get::<String>(STOP), Ok(Some(_))) {
-            self.is_stopped.store(true, Ordering::Release);
-            stop.store(true, Ordering::SeqCst);
+        // A leader that does not answer may still be there.
+        let Ok(leader) = coordination.get::<LeaderState>(LEADER) else {
+            return;
+        };
+        match leader {
+            Some(leader) if !leader.lost.contains(host) => {
+                if stop.load(Ordering::SeqCst) {
+                    self.pass_on_stop(coordination, host);
+                } else if leader.stopped_by.is_some() {
+                    self.is_stopped.store(true, Ordering::Release);
+                    stop.store(true, Ordering::SeqCst);
+                }
+            }
+            _ => {
+                self.is_lost.store(true, Ordering::Release);
+                stop.store(true, Ordering::SeqCst);
+            }
         }
     }
 

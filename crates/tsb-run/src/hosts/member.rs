@@ -16,8 +16,8 @@ use tsb_core::workload::FleetPart;
 use super::clock::{ClockReading, measure_offset};
 use super::coordination::Coordination;
 use super::documents::{
-    self, ALIVE, ENDED, FAILED, HostProcess, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share, SharedPlan, Start,
-    VERSION,
+    self, ALIVE, ENDED, FAILED, HostProcess, HostProgress, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share,
+    SharedPlan, Start, VERSION,
 };
 use super::liveness::{Exchange, poll_ns};
 use super::part::HostPart;
@@ -71,7 +71,9 @@ pub fn join(
         let (running, over) = sync_channel(0);
         let keeper = threads.spawn(move || member.keep_up(stop, &over));
         let result = member.take_part(&shared, controls, open);
-        if let Err(error) = &result {
+        if let Err(error) = &result
+            && !member.exchange.is_lost.load(Ordering::Acquire)
+        {
             let _ = coordination.put(&member.key(FAILED), &error.to_string());
         }
         drop(running);
@@ -79,8 +81,10 @@ pub fn join(
         result
     });
     if member.exchange.is_lost.load(Ordering::Acquire) {
-        return Err(Error::unreachable("the run went on without this host")
-            .because_of("for longer than it is waited for, the others did not hear of it"));
+        return Err(
+            Error::unreachable("the run went on without this host, or its leader is gone")
+                .because_of("for ten seconds one of both did not hear of the other"),
+        );
     }
     result
 }
@@ -110,7 +114,7 @@ fn shared_plan(
             .because_of(format!("its leader is of tsb {}", shared.tsb_version))
             .hint("all hosts of a run need the same version"));
     }
-    let taken = coordination.get::<u32>(&documents::of(ALIVE, &options.name))?;
+    let taken = coordination.get::<HostProgress>(&documents::of(ALIVE, &options.name))?;
     if taken.is_some() {
         return Err(Error::plan(format!("cannot join as {}", options.name))
             .because_of("a host of that name takes part already")
@@ -153,7 +157,7 @@ impl Member<'_> {
                 *lock(&self.during) = measure_offset(self.leader, &*self.clock).ok();
             }
         };
-        let own = (self.coordination, &*self.clock, self.options.name.as_str());
+        let own = (self.coordination, self.options.name.as_str());
         self.exchange.keep_up(own, self.hosts, side_work, (stop, over));
     }
 
