@@ -254,7 +254,16 @@ fn with_fault(number: u64) -> String {
             "memory:".to_owned(),
         ),
     };
-    let more = ["--transport", "inproc", "--duration", "3s", "--store", &store];
+    let more = [
+        "--transport",
+        "inproc",
+        "--duration",
+        "3s",
+        "--hosts-wait",
+        "30s",
+        "--store",
+        &store,
+    ];
     let mut run = SharedRun::started(folder, &address, &more);
     let clock = MonotonicClock::new();
     clock.wait_until(at_ns);
@@ -305,7 +314,7 @@ fn no_fault_of_a_host_makes_a_run_hang_or_a_wrong_result_valid() {
     let next = std::sync::atomic::AtomicU64::new(0);
     let results = std::sync::Mutex::new(std::collections::BTreeMap::<String, u32>::new());
     std::thread::scope(|threads| {
-        for _ in 0..4 {
+        for _ in 0..8 {
             threads.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -65,7 +65,8 @@ impl Exchange {
         }
     }
 
-    fn hear(&self, coordination: &Coordination, host: &str, stop: &AtomicBool) {
+    /// Hears whether the run ends or goes on without this host.
+    pub(super) fn hear(&self, coordination: &Coordination, host: &str, stop: &AtomicBool) {
         // A leader that does not answer may still be there.
         let Ok(leader) = coordination.get::<LeaderState>(LEADER) else {
             return;
@@ -92,5 +93,138 @@ impl Exchange {
         if !self.is_stopped.swap(true, Ordering::AcqRel) && !self.is_lost.load(Ordering::Acquire) {
             let _ = coordination.put(STOP, &host);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc::sync_channel;
+
+    use tsb_core::time::{Clock, MonotonicClock};
+    use tsb_stores::keyed::{
+        Key, KeyedCapabilities, KeyedMemory, KeyedMemoryOptions, KeyedStore, KeyedVisitor, Put, PutAck,
+    };
+    use tsb_stores::{Refusals, Result};
+
+    use super::*;
+
+    /// Counts requests as etcd does: a time to live is a lease, which is a request of its own.
+    #[derive(Debug)]
+    struct Counted {
+        keys: KeyedMemory,
+        requests: AtomicU64,
+    }
+
+    impl Counted {
+        fn count(&self, requests: u64) {
+            self.requests.fetch_add(requests, Ordering::Relaxed);
+        }
+    }
+
+    impl std::fmt::Display for Counted {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("counted")
+        }
+    }
+
+    impl KeyedStore for Counted {
+        fn capabilities(&self) -> KeyedCapabilities {
+            self.keys.capabilities()
+        }
+        fn put(&self, puts: &[Put], refused: &mut Refusals) -> Result<PutAck> {
+            self.count(1 + u64::from(puts.iter().any(|put| put.ttl_ns.is_some())));
+            self.keys.put(puts, refused)
+        }
+        fn delete(&self, keys: &[Key]) -> Result<usize> {
+            self.count(1);
+            self.keys.delete(keys)
+        }
+        fn delete_below(&self, prefix: Option<&Key>) -> Result<()> {
+            self.count(1);
+            self.keys.delete_below(prefix)
+        }
+        fn get(&self, key: &Key) -> Result<Option<String>> {
+            self.count(1);
+            self.keys.get(key)
+        }
+        fn list(&self, prefix: Option<&Key>, visit: &mut KeyedVisitor<'_>) -> Result<()> {
+            self.count(1);
+            self.keys.list(prefix, visit)
+        }
+        fn close(&self) -> Result<()> {
+            self.keys.close()
+        }
+    }
+
+    /// Runs a host, one of `hosts`, for four periods; returns its requests per second.
+    fn requests_per_second(hosts: usize, coordination: &Coordination, counted: &Counted, exchange: &Exchange) -> f64 {
+        let clock = MonotonicClock::new();
+        let (stop, (running, over)) = (AtomicBool::new(false), sync_channel(0));
+        std::thread::scope(|threads| {
+            let publish = || coordination.put_long("journal/h", "what was acknowledged").unwrap();
+            let stop = &stop;
+            threads.spawn(move || exchange.keep_up((coordination, "h"), hosts, publish, (stop, &over)));
+            clock.wait_until(4 * poll_ns(hosts));
+            drop(running);
+        });
+        counted.requests.load(Ordering::Relaxed) as f64 * SECOND_NS as f64 / clock.now() as f64
+    }
+
+    fn coordination() -> (Coordination, Arc<Counted>) {
+        let keys = KeyedMemory::new(KeyedMemoryOptions::default(), Arc::new(MonotonicClock::new()));
+        let counted = Arc::new(Counted {
+            keys,
+            requests: AtomicU64::new(0),
+        });
+        let keys: Arc<dyn KeyedStore> = Arc::clone(&counted) as _;
+        (Coordination::new(keys, "counted"), counted)
+    }
+
+    #[test]
+    fn a_thousand_hosts_make_fewer_than_2000_requests_per_second() {
+        let (coordination, counted) = coordination();
+        coordination.put(LEADER, &LeaderState::default()).unwrap();
+        let each = requests_per_second(1_000, &coordination, &counted, &Exchange::default());
+        // One more period begins than ends.
+        assert!(each > 0.5 && each * 1_000.0 < 2_000.0 * 5.0 / 4.0, "{each}");
+    }
+
+    #[test]
+    fn a_host_ends_when_its_leader_is_gone_or_goes_on_without_it() {
+        for lost in [None, Some("h".to_owned())] {
+            let (coordination, counted) = coordination();
+            let is_led = lost.is_some();
+            if is_led {
+                let state = LeaderState {
+                    lost: lost.into_iter().collect(),
+                    ..LeaderState::default()
+                };
+                coordination.put(LEADER, &state).unwrap();
+            }
+            let exchange = Exchange::default();
+            requests_per_second(1, &coordination, &counted, &exchange);
+            assert!(exchange.is_lost.load(Ordering::Acquire));
+            let said: Option<HostProgress> = coordination.get(&documents::of(ALIVE, "h")).unwrap();
+            assert_eq!(said, None, "it is in nobody's way");
+        }
+    }
+
+    #[test]
+    fn a_stop_at_one_host_is_passed_on_and_one_elsewhere_is_heard_of() {
+        let (coordination, _) = coordination();
+        coordination.put(LEADER, &LeaderState::default()).unwrap();
+        let (exchange, stop) = (Exchange::default(), AtomicBool::new(true));
+        exchange.hear(&coordination, "h", &stop);
+        assert_eq!(coordination.get::<String>(STOP).unwrap().as_deref(), Some("h"));
+        let state = LeaderState {
+            stopped_by: Some("h".to_owned()),
+            ..LeaderState::default()
+        };
+        coordination.put(LEADER, &state).unwrap();
+        let (exchange, stop) = (Exchange::default(), AtomicBool::new(false));
+        exchange.hear(&coordination, "other", &stop);
+        assert!(stop.load(Ordering::SeqCst));
     }
 }

@@ -215,6 +215,12 @@ impl Member<'_> {
             self.exchange.pass_on_stop(self.coordination, &self.options.name);
         }
         let finished = finished?;
+        self.exchange
+            .hear(self.coordination, &self.options.name, &controls.stops.stop);
+        if self.exchange.is_lost.load(Ordering::Acquire) {
+            // Nobody reads it, and it would be in the way of the next run.
+            return Ok(finished.run);
+        }
         let run = finished.run.clone();
         let after = measure_offset(self.leader, &*self.clock).ok();
         let during = *lock(&self.during);

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 use std::process::Command;
+#[cfg(feature = "hosts")]
+use std::sync::{Arc, Mutex};
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::{Batch, SeriesId, Timestamp};
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
+#[cfg(feature = "hosts")]
+use tsb_stores::parts::lock;
 use tsb_stores::{StoreExt, TimeRange};
 
 use crate::certificates::Certificates;
@@ -23,6 +27,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("the_leader_is_killed", leader_killed),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("etcd")),
+        #[cfg(feature = "hosts")]
+        ("hosts_report_together", hosts_report_together),
+        #[cfg(feature = "hosts")]
+        ("hosts_outlive_the_leader_of_etcd", hosts_outlive_the_leader),
         ("tls_and_a_password", tls_and_password),
         ("samples_expire", expire),
         ("a_place_from_its_making_to_its_removal", place),
@@ -141,6 +149,36 @@ fn killed_with_many_in_flight(program: &str) -> Result<(), Failed> {
         clock.wait_until(SECOND_NS);
         daemon.restart()
     })
+}
+
+#[cfg(feature = "hosts")]
+fn hosts_report_together(program: &str) -> Result<(), Failed> {
+    let server = single(program)?;
+    let place = |name: &str| format!("etcd://127.0.0.1:{}/{name}", server.port());
+    crate::hosts::report_together(&place("several"), &place("one"), &place("run"))
+}
+
+#[cfg(feature = "hosts")]
+fn hosts_outlive_the_leader(program: &str) -> Result<(), Failed> {
+    let daemons = three(program)?;
+    let ports: Vec<String> = daemons
+        .iter()
+        .map(|daemon| format!("127.0.0.1:{}", daemon.port()))
+        .collect();
+    let members = ports.join(",");
+    let daemons = Arc::new(Mutex::new((daemons, false)));
+    let killed = Arc::clone(&daemons);
+    let kill = move || {
+        let (daemons, is_killed) = &mut *lock(&killed);
+        *is_killed = leader(daemons).and_then(|leader| daemons[leader].kill()).is_ok();
+    };
+    crate::hosts::outlive(
+        &format!("etcd://{members}/data"),
+        &format!("etcd://{members}/run"),
+        kill,
+    )?;
+    let is_killed = lock(&daemons).1;
+    is_killed.then_some(()).ok_or_else(|| "no leader was killed".into())
 }
 
 /// The leader is gone for good: two members go on.

@@ -14,6 +14,8 @@ mod clickhouse;
 mod daemon;
 mod etcd;
 mod graphite;
+#[cfg(feature = "hosts")]
+mod hosts;
 mod in_flight;
 mod influx;
 mod kairosdb;

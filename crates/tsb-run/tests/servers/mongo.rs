@@ -27,6 +27,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("killed_and_restarted_at_w1", |program| {
             killed(program, "j=0", Survivors::ButTheEnd)
         }),
+        #[cfg(feature = "hosts")]
+        ("hosts_report_together", hosts_report_together),
         ("many_in_flight", many_in_flight),
         ("killed_with_many_in_flight", killed_with_many_in_flight),
         ("the_primary_is_killed_at_majority", |program| {
@@ -84,6 +86,15 @@ fn killed(program: &str, options: &str, survivors: Survivors) -> Result<(), Fail
         clock.wait_until(clock.now() + SECOND_NS);
         daemon.restart()
     })
+}
+
+#[cfg(feature = "hosts")]
+fn hosts_report_together(program: &str) -> Result<(), Failed> {
+    let daemon = single(program)?;
+    let folder = tempfile::tempdir()?;
+    let place = |name: &str| format!("mongo://127.0.0.1:{}/{name}", daemon.port());
+    let address = format!("folder:{}", folder.path().display());
+    crate::hosts::report_together(&place("several"), &place("one"), &address)
 }
 
 fn many_in_flight(program: &str) -> Result<(), Failed> {
