@@ -1,7 +1,11 @@
 //! The leader of a run of many hosts: publishes the plan, divides the fleet, says when to start,
 //! watches, and adds what the hosts measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod plan;
+mod report;
+mod watch;
+
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -10,39 +14,26 @@ use std::time::Duration;
 
 use tsb_core::report::{Run, VerifiedStore};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_core::workload::{BatchMode, FleetPart};
-use tsb_stores::Stats;
+use tsb_core::workload::FleetPart;
 
 use super::clock::ClockServer;
 use super::coordination::Coordination;
 use super::documents::{
-    self, ALIVE, ALIVE_NS, ENDED, FAILED, HostProcess, HostProgress, JOINED, JOURNAL, Joined, LEADER, LeaderState,
-    PART, PLAN, READY, SHARE, START, STOP, Share, SharedPlan, Start, VERSION,
+    self, ALIVE, ALIVE_NS, FAILED, HostProcess, HostProgress, JOINED, Joined, LEADER, LeaderState, PLAN, READY, SHARE,
+    START, Share, SharedPlan, Start, VERSION,
 };
 use super::liveness::{RENEW_NS, ends_within, poll_ns};
-use super::merge::{LostPart, MeasuredPart, Whole, merge};
-use super::part::HostPart;
 use crate::controls::Controls;
 use crate::error::Error;
-use crate::journal::{self, Contents};
+use crate::journal::Contents;
 use crate::observer::Phase;
 use crate::plan::Plan;
-use crate::run::{OpenStore, RunContext, earlier};
-use crate::units;
+use crate::run::{OpenStore, RunContext};
 
 /// How often the leader looks at the hosts, in nanoseconds.
 const LOOK_NS: u64 = SECOND_NS / 10;
-/// How often it says how far they are, in nanoseconds.
-const SAY_NS: u64 = SECOND_NS;
 /// How long hosts may prepare, from joining until all are ready, in nanoseconds.
 const READY_NS: u64 = 300 * SECOND_NS;
-/// How long hosts may flush, read back and report, in nanoseconds.
-const REPORT_NS: u64 = 3_600 * SECOND_NS;
-/// Most hosts of which each has a line.
-const LINES_MAX: usize = 16;
-/// Most hosts of a run.
-const HOSTS_MAX: usize = 10_000;
-
 /// How a run is led.
 #[derive(Clone, Debug)]
 pub struct LeadOptions {
@@ -70,17 +61,9 @@ pub fn lead(
     open: OpenStore<'_>,
     verify: VerifyLost<'_>,
 ) -> Result<Run, Error> {
-    let plan = divisible(plan, options.hosts)?;
+    let plan = plan::divisible(plan, options.hosts)?;
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let context = prepare(&plan, open)?;
-    let ranges = context.workload.groups().len();
-    if ranges < options.hosts {
-        return Err(
-            Error::plan(format!("cannot divide this fleet among {} hosts", options.hosts))
-                .because_of(format!("it has {ranges} groups of series that report together"))
-                .hint("give more --series or fewer --hosts"),
-        );
-    }
+    let context = plan::prepare(&plan, options.hosts, open)?;
     if let Some(leader) = coordination.get::<LeaderState>(LEADER)? {
         return Err(Error::plan(format!("cannot lead a run at {coordination:?}"))
             .because_of(format!("another leader, process {}, leads one there", leader.pid))
@@ -121,64 +104,6 @@ pub fn lead(
     };
     coordination.clear()?;
     run
-}
-
-/// A plan that can be divided, or why this one cannot.
-fn divisible(plan: &Plan, hosts: usize) -> Result<Plan, Error> {
-    let refuse = |why: &str| Err(Error::plan(format!("cannot share this run among {hosts} hosts")).because_of(why));
-    if !(1..=HOSTS_MAX).contains(&hosts) {
-        return refuse("--hosts is from 1 to 10000");
-    }
-    let [store] = &plan.stores[..] else {
-        return refuse("such a run has one store");
-    };
-    let keeps_files = crate::place::Place::of(store)?.is_some() && !store.is_client();
-    let obstacles = [
-        (
-            keeps_files,
-            "several processes cannot have the files of one store open: give a server",
-        ),
-        (
-            plan.append,
-            "the place of such a run is empty before: leave --append out",
-        ),
-        (
-            plan.schedule.is_some() || !plan.phases.is_empty(),
-            "a schedule is not divided: give --rate",
-        ),
-        (plan.preload_ns.is_some(), "history is not divided: leave --preload out"),
-        (!plan.queries.is_empty(), "queries are not divided: leave --queries out"),
-        (
-            !plan.watch_pids.is_empty(),
-            "a process is on one host: leave --watch-pid out",
-        ),
-    ];
-    if let Some((_, why)) = obstacles.iter().find(|(is_there, _)| *is_there) {
-        return refuse(why);
-    }
-    let mut plan = plan.clone();
-    if plan.workload.batch == BatchMode::Tick {
-        // As one process with the workers of all hosts sends it.
-        plan.workload.tick_parts = plan.workers * hosts;
-    }
-    Ok(plan)
-}
-
-/// Plans the whole, and defines all series in the store, which was empty: clients of several hosts
-/// then find the numbers of their series there.
-fn prepare(plan: &Plan, open: OpenStore<'_>) -> Result<RunContext, Error> {
-    let opened = open(plan)?;
-    let store = opened.store();
-    let context = RunContext::new(plan, store.capabilities().resolution_ns)?;
-    let place = earlier::place_of(&context)?;
-    earlier::check(&context, &*store, place.as_ref())?;
-    let failure = || Error::plan(format!("cannot define the series in {store}"));
-    store
-        .define(&context.workload.catalog().definitions())
-        .map_err(|error| failure().because(&error))?;
-    earlier::check_defined(&context, &*store, place.as_ref())?;
-    store.close().map_err(|error| failure().because(&error))?;
-    Ok(context)
 }
 
 /// A host that takes part.
@@ -381,176 +306,5 @@ impl Leader<'_> {
         let at_ns = now + (base_ns - wall).unsigned_abs();
         self.coordination.put(START, &Start { at_ns, base_ns })?;
         Ok(base_ns)
-    }
-
-    /// Waits until every host has reported or is lost.
-    fn watch(&self, hosts: &mut BTreeMap<String, Host>) -> Result<(), Error> {
-        let planned_ns = self.context.timetable.planned_ns();
-        let deadline_ns = planned_ns.map(|ns| self.clock.now().saturating_add(ns).saturating_add(REPORT_NS));
-        let (mut say_at, mut is_stopped) = (0, false);
-        loop {
-            let ended: BTreeSet<String> = self
-                .coordination
-                .list::<bool>(ENDED)?
-                .into_iter()
-                .map(|(name, _)| name)
-                .collect();
-            self.find_lost(hosts, &ended)?;
-            if hosts
-                .iter()
-                .all(|(name, host)| host.lost.is_some() || ended.contains(name))
-            {
-                return Ok(());
-            }
-            let now = self.clock.now();
-            if self.controls.stops.at_once.load(Ordering::SeqCst) {
-                return Err(Error::interrupted("the run was given up before its hosts had reported"));
-            }
-            if !is_stopped {
-                let by_host = self.coordination.get::<String>(STOP)?;
-                let by_user = self.controls.stops.stop.load(Ordering::SeqCst);
-                if let Some(by) = by_host.or_else(|| by_user.then(|| "the leader".to_owned())) {
-                    is_stopped = true;
-                    self.stop(&by)?;
-                }
-            }
-            if now >= say_at {
-                say_at = now + SAY_NS;
-                self.say(hosts);
-            }
-            if deadline_ns.is_some_and(|deadline_ns| now >= deadline_ns) {
-                let late = hosts.iter_mut().filter(|(name, _)| !ended.contains(*name));
-                for (name, host) in late {
-                    self.lose(name, host, "it did not report in time".to_owned())?;
-                }
-            }
-            self.clock.wait_until(now + LOOK_NS);
-        }
-    }
-
-    fn find_lost(&self, hosts: &mut BTreeMap<String, Host>, ended: &BTreeSet<String>) -> Result<(), Error> {
-        let failed: BTreeMap<String, String> = self.coordination.list(FAILED)?.into_iter().collect();
-        let alive = self.alive()?;
-        for (name, host) in hosts.iter_mut() {
-            if let Some(progress) = alive.get(name) {
-                host.progress = progress.clone();
-            }
-            if host.lost.is_some() || ended.contains(name) {
-                continue;
-            }
-            if let Some(why) = failed.get(name) {
-                self.lose(name, host, why.clone())?;
-            } else if !alive.contains_key(name) {
-                let seconds = ALIVE_NS / SECOND_NS;
-                self.lose(name, host, format!("it was not heard of for {seconds} s"))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn lose(&self, name: &str, host: &mut Host, why: String) -> Result<(), Error> {
-        self.change_state(|state| {
-            state.lost.insert(name.to_owned());
-        })?;
-        self.controls.warn(&format!("host {name} is lost: {why}"));
-        host.lost = Some(why);
-        Ok(())
-    }
-
-    /// A line for each host, and the sum.
-    fn say(&self, hosts: &BTreeMap<String, Host>) {
-        let line = |name: &str, of: &HostProgress| {
-            let stale = of
-                .staleness_ms
-                .map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
-            let (sent, accepted) = (units::count(of.sent), units::count(of.accepted));
-            format!("{name}: {}, {sent} sent, {accepted} accepted{stale}", of.phase)
-        };
-        let mut sum = HostProgress {
-            phase: format!("{} hosts", hosts.len()),
-            ..HostProgress::default()
-        };
-        for (name, Host { progress, .. }) in hosts {
-            if hosts.len() <= LINES_MAX {
-                self.controls.progress(&line(name, progress));
-            }
-            sum.sent += progress.sent;
-            sum.accepted += progress.accepted;
-            sum.staleness_ms = sum
-                .staleness_ms
-                .into_iter()
-                .chain(progress.staleness_ms)
-                .reduce(f64::max);
-        }
-        self.controls.progress(&line("all", &sum));
-    }
-
-    fn report(&self, ended: Ended, open: OpenStore<'_>, verify: VerifyLost<'_>) -> Result<Run, Error> {
-        let mut parts = Vec::new();
-        for (name, host) in ended.hosts {
-            let result = match host.lost.clone() {
-                None => self.part_of(&name).map(Box::new).map_err(|error| error.to_string()),
-                Some(why) => Err(why),
-            };
-            let result = match result {
-                Ok(part) => Ok(part),
-                Err(why) => Err(self.lost_part(&name, &host, why, verify)?),
-            };
-            parts.push(MeasuredPart {
-                name,
-                part: host.part,
-                result,
-            });
-        }
-        parts.sort_by_key(|part| part.part.first_group);
-        let whole = Whole {
-            context: self.context,
-            base_ns: ended.base_ns,
-            stats: self.stats(open)?,
-        };
-        merge(&whole, &parts).ok_or_else(|| {
-            let why = parts
-                .iter()
-                .filter_map(|part| Some((&part.name, part.result.as_ref().err()?)));
-            let why: Vec<String> = why.map(|(name, lost)| format!("{name}: {}", lost.why)).collect();
-            Error::unreachable("no host reported what it measured").because_of(why.join("; "))
-        })
-    }
-
-    fn part_of(&self, name: &str) -> Result<HostPart, Error> {
-        let text = self.coordination.get_long(&documents::of(PART, name))?;
-        let text = text.ok_or_else(|| Error::internal(format!("what {name} measured is not whole")))?;
-        HostPart::of_text(name, &text)
-    }
-
-    /// What is known of a lost host: its journal, and what reading back says of it.
-    fn lost_part(&self, name: &str, host: &Host, why: String, verify: VerifyLost<'_>) -> Result<LostPart, Error> {
-        let lines = self.coordination.get_long(&documents::of(JOURNAL, name))?;
-        let contents = lines.map(|lines| journal::parse(lines.as_bytes()));
-        let journaled = contents.as_ref().and_then(|contents| contents.sections.last());
-        let sent = journaled.map_or(0, |section| section.reached.sent);
-        let verified = match &contents {
-            Some(contents) if !contents.sections.is_empty() => verify(contents).map(Box::new),
-            _ => Err("it published no journal".to_owned()),
-        };
-        Ok(LostPart {
-            why,
-            sent: sent.max(host.progress.sent),
-            verified,
-            clock: (host.joined.clock.offset_ns, host.joined.clock.uncertainty_ns),
-        })
-    }
-
-    /// What a store holds that all hosts share.
-    fn stats(&self, open: OpenStore<'_>) -> Result<Option<Stats>, Error> {
-        let plan = &self.context.plan;
-        if plan.transport.is_wire() || !plan.stores.iter().any(crate::spec::Spec::is_client) {
-            return Ok(None);
-        }
-        let store = open(plan)?.store();
-        let stats = store.stats();
-        // What it says of its end concerns no sample.
-        let _ = store.close();
-        Ok(Some(stats))
     }
 }

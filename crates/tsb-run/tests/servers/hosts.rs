@@ -118,6 +118,10 @@ pub(crate) fn report_together(store: &str, other_store: &str, address: &str) -> 
     same("the ledger", &several.ledger, &one.ledger)?;
     same("the fingerprint", &several.fingerprint, &one.fingerprint)?;
     same("what was issued", &several.issued, &one.issued)?;
+    // One that is cut off by the end of the run may have none.
+    let full = several.intervals.iter().rev().skip(1);
+    let without = full.filter(|interval| interval.response_cells.is_none()).count();
+    same("intervals without times", &without, &0)?;
     let timed = |summary: Summary| (summary.count, summary.samples);
     let (of_several, of_one) = (timed(several.latency.response), timed(one.latency.response));
     same("the operations", &of_several, &of_one)

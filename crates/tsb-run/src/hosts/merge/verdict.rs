@@ -1,0 +1,76 @@
+//! The verdict on the whole.
+
+use tsb_core::ledger::Counter;
+use tsb_core::report::{LedgerReport, Rate, Run};
+use tsb_core::verdict::{Evidence, Status, Verdict};
+
+use super::figures::{added, noise};
+use super::{LostPart, MeasuredPart, Whole};
+use crate::run::read_back;
+
+/// The verdict on the figures of the whole, or the worst on a part if that is worse.
+pub(super) fn verdict(whole: &Whole<'_>, parts: &[MeasuredPart], ledger: &LedgerReport, rate: &Rate) -> Verdict {
+    let measured = || parts.iter().filter_map(|part| part.result.as_deref().ok());
+    let counts = &ledger.counts;
+    let own_lag = added(measured().map(|part| &part.own_lag));
+    let interval_ns = whole
+        .context
+        .workload
+        .groups()
+        .iter()
+        .map(|group| group.interval_ns)
+        .min();
+    let runs: Vec<&Run> = measured().map(|part| &part.run).collect();
+    let evidence = Evidence {
+        received: counts.count(Counter::Accepted) + counts.count(Counter::Rejected),
+        refused: counts.count(Counter::Rejected),
+        asked_per_second: rate.asked_per_second,
+        held_per_second: rate.held_per_second,
+        ceiling_per_second: rate.ceiling_per_second,
+        own_lag_p99_ns: own_lag.quantile(0.99),
+        interval_ns: interval_ns.map(|interval| {
+            let speed = whole.context.speed();
+            speed.map_or(interval, |speed| speed.wall_ns(interval))
+        }),
+        noise: noise(&runs),
+        ..read_back(ledger)
+    };
+    let mut verdict = evidence.verdict();
+    let mut reasons = if verdict.status == Status::Valid {
+        Vec::new()
+    } else {
+        std::mem::take(&mut verdict.reasons)
+    };
+    for part in parts {
+        let (status, why) = match &part.result {
+            Ok(measured) if measured.run.verdict.status == Status::Valid => continue,
+            Ok(measured) => (measured.run.verdict.status, measured.run.verdict.reasons.clone()),
+            Err(lost) => (lost.status(), lost.reasons()),
+        };
+        verdict.status = verdict.status.min(status);
+        reasons.extend(why.into_iter().map(|why| format!("{}: {why}", part.name)));
+    }
+    if !reasons.is_empty() {
+        verdict.reasons = reasons;
+    }
+    verdict
+}
+
+impl LostPart {
+    /// A lost host limits what the generator sent, unless what it had sent is worse off.
+    pub(super) fn status(&self) -> Status {
+        match &self.verified {
+            Ok(verified) => verified.verdict.status.min(Status::GeneratorLimited),
+            Err(_) => Status::Unverified,
+        }
+    }
+
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let lost = format!("the generator lost this host: {}", self.why);
+        let found = match &self.verified {
+            Ok(verified) => verified.verdict.reasons.clone(),
+            Err(why) => vec![format!("what it had sent was not read back: {why}")],
+        };
+        std::iter::once(lost).chain(found).collect()
+    }
+}
