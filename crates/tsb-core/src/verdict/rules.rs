@@ -202,6 +202,17 @@ impl Evidence {
         );
     }
 
+    /// Smallest share of the asked rate that a store must hold: of the time in which this process
+    /// ran, because a store receives nothing while the process stands still.
+    fn held_share_min(&self) -> f64 {
+        let stood_still = self.noise.as_ref().map_or(0.0, |noise| noise.late_share);
+        if stood_still > NOISE_SHARE_MAX {
+            HELD_SHARE_MIN * (1.0 - stood_still.min(1.0))
+        } else {
+            HELD_SHARE_MIN
+        }
+    }
+
     fn store_limited(&self, findings: &mut Findings) {
         if let Some(asked) = self.asked_per_second
             && asked > 0.0
@@ -211,7 +222,7 @@ impl Evidence {
                     Status::StoreLimited,
                     "held, of the asked rate",
                     self.held_per_second / asked,
-                    HELD_SHARE_MIN,
+                    self.held_share_min(),
                 ),
                 &format!("held {:.0}/s of {asked:.0}/s asked: {{figure}}", self.held_per_second),
             );

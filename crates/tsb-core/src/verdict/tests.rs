@@ -250,6 +250,17 @@ fn the_first_word_that_applies_is_the_status_and_all_of_them_are_reasons() {
 }
 
 #[test]
+fn a_store_is_not_blamed_for_the_time_in_which_the_process_stood_still() {
+    let paused = |held: f64| Evidence {
+        held_per_second: 54_000.0 * held,
+        noise: Some(noise(0.0, 0.0, 0.5)),
+        ..sound()
+    };
+    assert_eq!(paused(0.5).verdict().status, Status::Noisy);
+    assert_eq!(paused(0.4).verdict().status, Status::StoreLimited);
+}
+
+#[test]
 fn each_kind_of_damage_alone_makes_a_run_invalid() {
     let damages = [
         Evidence { lost: 1, ..sound() },
