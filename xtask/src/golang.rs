@@ -17,6 +17,13 @@ pub(crate) struct Module {
     path: &'static str,
 }
 
+impl Module {
+    /// The exact version.
+    pub(crate) fn version(&self) -> Option<&'static str> {
+        self.path.split_once('@').map(|(_, version)| version)
+    }
+}
+
 /// MIT licence, last commit of 2023-09-21.
 pub(crate) const TSBS: Module = Module {
     name: "tsbs",

@@ -26,7 +26,7 @@ mod rrdcached;
 mod site;
 mod victoriametrics;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -127,9 +127,59 @@ pub(crate) fn keep_in(folder: &Path) {
     site::keep_in(folder);
 }
 
+/// Sends SIGKILL to every process of a server that runs, waits for `pause_s` seconds, and starts them again
+/// with the files and ports that they had; returns when the server answers.
+pub(crate) fn kill_and_restart(name: &str, pause_s: &str) -> Result<()> {
+    let _lock = Lock::take()?;
+    let [server] = choose(&[name])?[..] else {
+        bail!("{name} is no server");
+    };
+    let mut site = Site::open(name)?;
+    if site.condition() != Condition::Up {
+        bail!("{name} is not up");
+    }
+    site.kill()?;
+    pause(pause_s)?;
+    let watch = Stopwatch::start();
+    loop {
+        // One may end at once, for a lock of its earlier life or a port that is not free yet.
+        site.spawn_dead()?;
+        match server.answers(&site) {
+            Ok(()) => return judge(&site),
+            Err(why) if watch.elapsed() > PATIENCE => {
+                let why = why.context(format!("no answer within {} s after a kill", PATIENCE.as_secs()));
+                return Err(why.context(site.last_words()));
+            }
+            Err(_) => pause(PAUSE_S)?,
+        }
+    }
+}
+
+/// The folder of a server.
+pub(crate) fn folder_of(name: &str) -> Result<PathBuf> {
+    Ok(Site::open(name)?.folder().to_owned())
+}
+
+/// The version that a recipe pins; none where a package of the system brings the program.
+pub(crate) fn pinned_version(name: &str) -> Option<&'static str> {
+    match name {
+        "cassandra" | "cassandra-three" => Some(cassandra::VERSION),
+        "kairosdb" | "kairosdb-on-cassandra" => Some(kairosdb::VERSION),
+        "questdb" => Some(questdb::VERSION),
+        "go-carbon" => crate::golang::GO_CARBON.version(),
+        "mongod" | "mongod-set" => Some(python::MONGOD_VERSION),
+        _ => None,
+    }
+}
+
 /// Whether a server runs.
 pub(crate) fn is_up(name: &str) -> bool {
     Site::open(name).is_ok_and(|site| site.condition() == Condition::Up)
+}
+
+/// The first server that runs.
+pub(crate) fn first_up() -> Option<&'static str> {
+    SERVERS.iter().map(|server| server.name()).find(|name| is_up(name))
 }
 
 /// The program of a server, once it is installed.

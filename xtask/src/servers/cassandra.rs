@@ -13,7 +13,7 @@ use crate::maven;
 use crate::shell::{empty_folder, run};
 use crate::terminal::pause;
 
-const VERSION: &str = "5.0.9";
+pub(super) const VERSION: &str = "5.0.9";
 /// Cassandra's own shell, from Python's registry.
 const SHELL: &str = "cqlsh==6.2.2";
 const MAIN: &str = "org.apache.cassandra.service.CassandraDaemon";

@@ -13,7 +13,7 @@ use crate::golang;
 use crate::maven;
 use crate::shell::empty_folder;
 
-const VERSION: &str = "1.3.0-1";
+pub(super) const VERSION: &str = "1.3.0-1";
 const HEAP: &str = "-Xmx512m";
 const MAIN: &str = "org.kairosdb.core.Main";
 

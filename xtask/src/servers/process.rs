@@ -1,6 +1,7 @@
 //! Processes that outlive this program, identified by process id and start time, because the id
 //! alone may have been reused.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -42,12 +43,76 @@ pub(super) struct Process {
     pub(super) ports: Vec<u16>,
     /// What it prints.
     pub(super) log: PathBuf,
+    /// How it was started, so that it can be started again on the same files.
+    start: Start,
+}
+
+/// A command, as far as it can be recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Start {
+    program: String,
+    arguments: Vec<String>,
+    /// What is set, in addition to the environment of this program.
+    environment: Vec<(String, String)>,
+    /// Where it runs, if not where this program does.
+    folder: Option<PathBuf>,
+}
+
+impl Start {
+    fn of(command: &Command) -> Self {
+        let text = |word: &OsStr| word.to_string_lossy().into_owned();
+        let set = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((text(name), text(value?))));
+        Self {
+            program: text(command.get_program()),
+            arguments: command.get_args().map(text).collect(),
+            environment: set.collect(),
+            folder: command.get_current_dir().map(Path::to_owned),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "program": self.program, "arguments": self.arguments,
+            "environment": self.environment, "folder": self.folder,
+        })
+    }
+
+    /// From the record; of one that an earlier build wrote, nothing.
+    fn from_json(value: &Value) -> Self {
+        let words = |value: &Value| -> Vec<String> {
+            let words = value.as_array().into_iter().flatten();
+            words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+        };
+        let pairs = value["environment"].as_array().into_iter().flatten();
+        Self {
+            program: value["program"].as_str().unwrap_or_default().to_owned(),
+            arguments: words(&value["arguments"]),
+            environment: pairs
+                .filter_map(|pair| words(pair).try_into().ok())
+                .map(|[name, value]: [String; 2]| (name, value))
+                .collect(),
+            folder: value["folder"].as_str().map(PathBuf::from),
+        }
+    }
 }
 
 impl Process {
     /// Starts a process that does not end with this one; what it prints goes to `log`.
     pub(super) fn spawn(name: &str, command: &mut Command, ports: &[u16], log: &Path) -> Result<Self> {
-        let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        // What it said in an earlier life stays.
+        let file = File::options().append(true).create(true).open(log);
+        let file = file.with_context(|| format!("cannot write {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         // A group of its own: an interrupt at the terminal is not for it.
         let child = command.process_group(0).spawn();
@@ -64,7 +129,16 @@ impl Process {
             began,
             ports: ports.to_vec(),
             log: log.to_owned(),
+            start: Start::of(command),
         })
+    }
+
+    /// Starts it again as it was started before: with the same arguments, ports and files.
+    pub(super) fn spawn_again(&self) -> Result<Self> {
+        if self.start.program.is_empty() {
+            bail!("it is not recorded how {} was started", self.name);
+        }
+        Self::spawn(&self.name, &mut self.start.command(), &self.ports, &self.log)
     }
 
     /// Whether it still runs.
@@ -90,6 +164,24 @@ impl Process {
             }
         }
         bail!("process {} ({}) cannot be ended", self.pid, self.name);
+    }
+
+    /// Sends SIGKILL, and does not wait.
+    pub(super) fn kill(&self) {
+        if let Some(handle) = self.handle() {
+            // An error means that it has ended meanwhile.
+            let _ = pidfd_send_signal(&handle, Signal::KILL);
+        }
+    }
+
+    /// Waits until it has ended.
+    pub(super) fn await_end(&self) -> Result<()> {
+        let Some(handle) = self.handle() else { return Ok(()) };
+        let ended = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&KILL));
+        if ended.context("cannot wait for a process")? == 0 {
+            bail!("process {} ({}) does not end", self.pid, self.name);
+        }
+        Ok(())
     }
 
     /// A handle of this very process: what happens to the number later does not matter.
@@ -124,6 +216,7 @@ impl Process {
         json!({
             "name": self.name, "pid": self.pid, "began": self.began, "ports": self.ports,
             "log": self.log, "alive": self.is_alive(), "rss_bytes": self.rss_bytes(),
+            "start": self.start.to_json(),
         })
     }
 
@@ -138,6 +231,7 @@ impl Process {
                 .map(|port| port.as_u64().and_then(|port| u16::try_from(port).ok()))
                 .collect::<Option<_>>()?,
             log: value["log"].as_str()?.into(),
+            start: Start::from_json(&value["start"]),
         })
     }
 }
@@ -197,6 +291,31 @@ mod tests {
         assert!(!process.is_alive());
         assert!(!process.stop().expect("nothing to do"));
         assert!(process.rss_bytes().is_none());
+    }
+
+    #[test]
+    fn a_process_is_killed_and_started_again_as_it_was() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "echo \"$PLACE $PWD\"; exec sleep 600"])
+            .env("PLACE", "here");
+        let first = Process::spawn("sh", command.current_dir("/"), &[], &log).expect("a shell is everywhere");
+        let said = |lines: &str| {
+            while fs::read_to_string(&log).is_ok_and(|text| text != lines) {
+                std::thread::yield_now();
+            }
+        };
+        said("here /\n");
+        first.kill();
+        first.await_end().expect("it ends");
+        assert!(!first.is_alive());
+        let recorded = Process::from_json(&first.to_json()).expect("a record");
+        let second = recorded.spawn_again().expect("it starts");
+        assert!(second.is_alive() && second != first);
+        said("here /\nhere /\n");
+        assert!(second.stop().expect("it ends"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::golang;
 use crate::maven;
 use crate::shell::empty_folder;
 
-const VERSION: &str = "9.3.4";
+pub(super) const VERSION: &str = "9.3.4";
 /// What the server may use of memory for its own objects; samples are in files, which it maps.
 const HEAP: &str = "-Xmx512m";
 

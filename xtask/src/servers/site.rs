@@ -120,6 +120,25 @@ impl Site {
         self.save()
     }
 
+    /// Sends SIGKILL to every process, and waits until all have ended.
+    pub(super) fn kill(&self) -> Result<()> {
+        for process in &self.processes {
+            process.kill();
+        }
+        self.processes.iter().try_for_each(Process::await_end)
+    }
+
+    /// Starts each process that has ended again, with the files and ports that it had.
+    pub(super) fn spawn_dead(&mut self) -> Result<()> {
+        for place in 0..self.processes.len() {
+            if !self.processes[place].is_alive() {
+                self.processes[place] = self.processes[place].spawn_again()?;
+                self.save()?;
+            }
+        }
+        Ok(())
+    }
+
     /// It has answered, and this is how it is opened.
     pub(super) fn name_store(&mut self, store: &str) -> Result<()> {
         store.clone_into(&mut self.store);
