@@ -22,6 +22,7 @@ mod toolchain;
 mod tutorial;
 mod whole_run;
 
+pub(crate) use features::every as every_feature;
 pub(crate) use packages::{has_librrd, require};
 pub(crate) use tests_run::counted;
 

@@ -1,11 +1,13 @@
 //! `cargo xtask measure [NAME...]`: produces the figures of docs/measurements.md, one section
 //! per name, and says what that takes before it starts.
 //!
-//! `measure speed COMMIT` is apart: it compares two commits and writes no page unless asked.
+//! `measure speed COMMIT` is apart: it compares two commits and writes no page unless asked. So is
+//! `measure servers`, which has a page of its own.
 
 mod cost;
 mod page;
 mod sections;
+mod servers;
 mod speed;
 
 use std::fs;
@@ -25,6 +27,7 @@ const PAGE: &str = "docs/measurements.md";
 pub(crate) fn command(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["speed", old, rest @ ..] => speed::measure(old, rest),
+        ["servers", rest @ ..] => servers::measure(rest),
         ["speed"] => bail!("measure: speed COMMIT [--only TABLE] [--rounds N] [--out FILE]"),
         _ => measure(&Options::parse(arguments)?),
     }
@@ -72,6 +75,10 @@ fn measure(options: &Options) -> Result<()> {
     if chosen.is_empty() {
         println!("{}", requirements(&SECTIONS.iter().collect::<Vec<_>>()));
         println!("cargo xtask measure NAME... runs those sections and writes them into {PAGE}; all runs each of them.");
+        println!(
+            "cargo xtask measure servers writes {}, and says what that takes when it begins.",
+            servers::PAGE
+        );
         return Ok(());
     }
     println!("{}", requirements(&chosen));

@@ -11,7 +11,7 @@ use crate::shell::{capture, cargo};
 const NEEDS_LIBRRD: &str = "librrd";
 
 /// The arguments of cargo for them.
-pub(super) fn every() -> Result<Vec<String>> {
+pub(crate) fn every() -> Result<Vec<String>> {
     if packages::has_librrd() {
         return Ok(vec!["--all-features".to_owned()]);
     }
