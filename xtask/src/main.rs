@@ -84,7 +84,7 @@ cargo xtask JOB
              SQLite, wires, TCP and RRD of both in turn; two rounds take about half an hour
   measure servers [--quick] [--only NAME[,NAME]...] | --render
              docs/results/servers.md: capacity, latency, staleness, cost, size, queries and what a SIGKILL took of
-             each real server and each of our stores behind a wire, about five minutes each; a row is a file
+             each real server and each of our stores behind a wire, five to ten minutes each; a row is a file
              of docs/results/servers and is kept when it is measured. --quick does every step in its
              shortest form, prints the page and writes nothing; --render only makes the page from the rows
   dist [--out FOLDER]

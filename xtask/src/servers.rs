@@ -155,6 +155,14 @@ pub(crate) fn kill_and_restart(name: &str, pause_s: &str) -> Result<()> {
     }
 }
 
+/// The processes of a server, as they were started.
+pub(crate) fn pids_of(name: &str) -> Result<Vec<u32>> {
+    let state = Site::open(name)?.state();
+    let processes = state["processes"].as_array().into_iter().flatten();
+    let pids = processes.filter_map(|process| process["pid"].as_u64()?.try_into().ok());
+    Ok(pids.collect())
+}
+
 /// The folder of a server.
 pub(crate) fn folder_of(name: &str) -> Result<PathBuf> {
     Ok(Site::open(name)?.folder().to_owned())

@@ -5,6 +5,7 @@
 //! is what those files render to: an interrupted command loses one target, and targets may be measured on
 //! different days.
 
+mod bounded;
 mod cells;
 mod defeats;
 mod page;
@@ -12,6 +13,7 @@ mod page_cache;
 mod plan;
 mod row;
 mod targets;
+mod tree;
 mod trial;
 
 use std::fs;
@@ -169,7 +171,7 @@ fn measure_one(trial: &Trial<'_>, target: &Target, record: &str) -> Result<Value
             .unwrap_or("unknown")
     };
     let lengths = &trial.lengths;
-    Ok(json!({
+    let row = json!({
         "name": target.name,
         "is_server": target.is_server(),
         "version": version(target),
@@ -186,7 +188,12 @@ fn measure_one(trial: &Trial<'_>, target: &Target, record: &str) -> Result<Value
         "fleets": lengths.fleets,
         "steps": steps,
         "errors": errors,
-    }))
+    });
+    // Reasons and errors may name files of this machine.
+    let text = row
+        .to_string()
+        .replace(&target_folder()?.display().to_string(), "TARGET");
+    serde_json::from_str(&text).context("a row is JSON")
 }
 
 /// The version of a server's program; of a store of ours, that of the workspace is the commit.

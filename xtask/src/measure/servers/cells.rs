@@ -86,7 +86,9 @@ pub(super) fn capacity(row: &Value) -> Cell {
     if !step.is_object() {
         return Cell::absent("the search failed");
     }
-    let why = || step["why"].as_str().unwrap_or("no reason is known").to_owned();
+    // What would have to be told to `tsb` instead stands behind the colon.
+    let why = step["why"].as_str().and_then(|why| why.split(": ").next());
+    let why = || why.unwrap_or("no reason is known").to_owned();
     let unread = row["unread_probes"]
         .as_str()
         .filter(|why| !why.is_empty())
@@ -194,6 +196,13 @@ fn kill_count(step: &Value) -> Option<f64> {
 }
 
 pub(super) fn verdict(step: &Value) -> Cell {
+    if step["is_stopped"] == true {
+        let verdict = step["verdict"].as_str().unwrap_or("-");
+        return Cell::with_note(
+            verdict,
+            "reading back took too long and was stopped, so not everything was compared",
+        );
+    }
     match (step["verdict"].as_str(), step["reason"].as_str()) {
         (Some(verdict), Some(reason)) => Cell::with_note(verdict, reason.trim_end_matches('.')),
         (Some(verdict), None) => Cell::of(verdict),
@@ -259,7 +268,7 @@ pub(super) fn bytes(step: &Value) -> Cell {
 
 pub(super) fn query(step: &Value, name: &str) -> Cell {
     let stream = &step["streams"][name];
-    if !is_sound(step) {
+    if !is_sound(step) || number(stream, "wrong").is_some_and(|wrong| wrong > 0.0) {
         return Cell::absent("an answer was wrong, or the run INVALID");
     }
     match (number(stream, "p50_ns"), number(stream, "p90_ns")) {

@@ -42,6 +42,7 @@ const FIXED: &[Column] = &[
 ];
 /// The times of queries beside the writes. The cells are given the step.
 const QUERIED: &[Column] = &[
+    (">writes held/s", cells::held),
     (">q1 p50 / p90 ms", |step| cells::query(step, "q1")),
     (">q2 p50 / p90 ms", |step| cells::query(step, "q2")),
     (">last p50 / p90 ms", |step| cells::query(step, "last")),

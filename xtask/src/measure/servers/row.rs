@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::tree::Tree;
+
 /// What is in the server's processes or, of a store of ours, in these parts of the one process.
 const OURS: [&str; 5] = [
     "wire_cpu_ns_per_sample",
@@ -41,6 +43,7 @@ pub(super) fn fixed(report: &Value, is_server: bool, page_cache_bytes: Option<u6
     ] {
         figures.take(name, report.pointer(path));
     }
+    figures.take("is_stopped", report.get("is_stopped"));
     // A verdict that says more than that all is well has a reason.
     let is_plain = ["VALID", "NOISY"].contains(&report["verdict"]["status"].as_str().unwrap_or_default());
     figures.take("reason", report.pointer("/verdict/reasons/0").filter(|_| !is_plain));
@@ -53,6 +56,23 @@ pub(super) fn fixed(report: &Value, is_server: bool, page_cache_bytes: Option<u6
     figures.take("rss_bytes", rss.map(Value::from).as_ref());
     figures.take("page_cache_bytes", page_cache_bytes.map(Value::from).as_ref());
     figures.0.into()
+}
+
+/// The processes beside tsb that a report has.
+pub(super) fn watched(report: &Value) -> Vec<u64> {
+    let others = report["resources"].as_array().into_iter().flatten().skip(1);
+    others.filter_map(|usage| usage["pid"].as_u64()).collect()
+}
+
+/// Puts CPU time and memory of whole trees of processes in place of those of the report: what they used in
+/// a run of their own, and what they occupied at its end.
+pub(super) fn put_cost(figures: &mut Value, report: &Value, before: &Tree, after: &Tree) {
+    let accepted = report["ledger"]["accepted"].as_f64().filter(|&accepted| accepted > 0.0);
+    figures["cpu_s_per_million"] = accepted.map_or(Value::Null, |accepted| {
+        ((after.cpu_s - before.cpu_s) * 1e6 / accepted).into()
+    });
+    figures["rss_bytes"] = after.pss_bytes.into();
+    figures["is_of_tree"] = true.into();
 }
 
 /// CPU-seconds per million accepted samples, and resident memory, of the processes beside tsb.
@@ -95,6 +115,7 @@ pub(super) fn queried(report: &Value) -> Value {
     let mut figures = Figures::default();
     figures.take("verdict", report.pointer("/verdict/status"));
     figures.take("held_per_second", report.pointer("/rate/held_per_second"));
+    figures.take("reason", report.pointer("/verdict/reasons/0"));
     figures.take("streams", Some(&streams.into()));
     figures.0.into()
 }
@@ -235,6 +256,23 @@ mod tests {
             (&json!(4), None)
         );
         assert!(server.get("response_p99_ns").is_none() && server.get("reason").is_none());
+    }
+
+    #[test]
+    fn the_cost_of_a_tree_is_what_it_used_in_a_run() {
+        let of = |cpu_s: f64| Tree {
+            pids: vec![2],
+            cpu_s,
+            pss_bytes: 5,
+        };
+        let report = json!({ "ledger": { "accepted": 500_000 }, "resources": [{ "pid": 1 }, { "pid": 2 }] });
+        let mut figures = json!({ "cpu_s_per_million": 0.0 });
+        put_cost(&mut figures, &report, &of(1.0), &of(2.0));
+        assert_eq!(
+            figures,
+            json!({ "cpu_s_per_million": 2.0, "rss_bytes": 5, "is_of_tree": true })
+        );
+        assert_eq!(watched(&report), [2]);
     }
 
     #[test]

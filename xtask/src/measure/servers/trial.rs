@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
+use super::bounded::{Ended, Running};
 use super::page_cache;
 use super::plan::{self, Lengths, SIZES};
 use super::row;
 use super::targets::Target;
+use super::tree::Tree;
 use crate::servers;
 use crate::shell::{Stopwatch, empty_folder, remove_folder};
 use crate::terminal::pause;
@@ -72,14 +74,38 @@ impl Trial<'_> {
                 self.killed_store(target)
             }
         });
-        (figures, errors.iter().map(|error| self.without_paths(error)).collect())
+        (figures, errors)
     }
 
     fn fixed(&self, target: &Target, series: u64, seconds: u64) -> Result<Value> {
         self.at_place(target, |place| {
             let report = self.tsb(&plan::fixed(target, &place.store, series, seconds))?;
-            Ok(row::fixed(&report, target.is_server(), page_cache::bytes(&place.files)))
+            let page_cache_bytes = page_cache::bytes(&place.files);
+            let mut figures = row::fixed(&report, target.is_server(), page_cache_bytes);
+            if target.is_server() {
+                let pids = servers::pids_of(target.name)?;
+                if Tree::of(&pids).has_others(&row::watched(&report)) {
+                    self.cost_of_tree(target, place, series, &pids, &mut figures)?;
+                }
+            }
+            Ok(figures)
         })
+    }
+
+    /// Takes CPU time and memory of a server that works in processes of which the report has not all, from a
+    /// run that reads nothing back.
+    fn cost_of_tree(
+        &self,
+        target: &Target,
+        place: &Whereabouts,
+        series: u64,
+        pids: &[u32],
+        figures: &mut Value,
+    ) -> Result<()> {
+        let before = Tree::of(pids);
+        let report = self.tsb(&plan::unread(target, &place.store, series, self.lengths.queries_s))?;
+        row::put_cost(figures, &report, &before, &Tree::of(pids));
+        Ok(())
     }
 
     fn queried(&self, target: &Target, series: u64) -> Result<Value> {
@@ -99,18 +125,12 @@ impl Trial<'_> {
     /// Kills the server while `tsb` writes to it, starts it again with its files, and lets the run read back.
     fn killed_server(&self, target: &Target) -> Result<Value> {
         self.at_place(target, |place| {
-            let mut command = Command::new(self.program);
-            command.args(plan::killed(target, &place.store, &self.lengths));
-            let child = command
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()?;
+            let running = self.start(&plan::killed(target, &place.store, &self.lengths))?;
             pause(&self.lengths.kill_after_s.to_string())?;
             let restarted = servers::kill_and_restart(target.name, plan::PAUSE_S);
-            let output = child.wait_with_output()?;
+            let ended = running.wait(self.lengths.read_back_s)?;
             restarted?;
-            Ok(row::killed_server(&report_of(&output)?))
+            Ok(row::killed_server(&report_of(&ended)?))
         })
     }
 
@@ -122,17 +142,11 @@ impl Trial<'_> {
         }
         self.at_place(target, |place| {
             let journal = place.files.join("run.journal");
-            let mut command = Command::new(self.program);
-            command.args(plan::killed(target, &place.store, &self.lengths));
-            command.arg("--journal").arg(&journal);
-            let mut child = command
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()?;
+            let mut words = plan::killed(target, &place.store, &self.lengths);
+            words.extend(["--journal".to_owned(), journal.display().to_string()]);
+            let running = self.start(&words)?;
             pause(&self.lengths.kill_after_s.to_string())?;
-            child.kill()?;
-            child.wait()?;
+            running.kill()?;
             let verify = [
                 "verify".to_owned(),
                 journal.display().to_string(),
@@ -166,32 +180,28 @@ impl Trial<'_> {
         Ok(acted)
     }
 
-    /// Runs `tsb`, and reads the JSON that it prints, whatever its exit code is.
+    /// Runs `tsb`, and reads the JSON that it prints, whatever its exit code is. A run that reads back for too long is
+    /// stopped, and reports what it has read by then.
     fn tsb(&self, arguments: &[String]) -> Result<Value> {
-        let mut command = Command::new(self.program);
-        let output = command.args(arguments).stdin(Stdio::null()).output();
-        report_of(&output.context("cannot start tsb")?)
+        let longest = self.lengths.capacity_s.max(self.lengths.fixed_s[0]);
+        report_of(&self.start(arguments)?.wait(longest + self.lengths.read_back_s)?)
     }
 
-    /// A message without the folders of this machine.
-    fn without_paths(&self, message: &str) -> String {
-        let target = self.folder.ancestors().nth(2).unwrap_or(self.folder);
-        let line = message.replace(&target.display().to_string(), "TARGET");
-        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    fn start(&self, arguments: &[String]) -> Result<Running> {
+        Running::start(Command::new(self.program).args(arguments), self.folder)
     }
 }
 
 /// The document that `tsb` printed; an error with what it said where there is none.
-fn report_of(output: &std::process::Output) -> Result<Value> {
-    let Ok(report) = serde_json::from_slice(&output.stdout) else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
-        bail!(
-            "exit code {:?}, and no report: {}",
-            output.status.code(),
-            lines.join("; ")
-        );
+fn report_of(ended: &Ended) -> Result<Value> {
+    let Ok(mut report) = serde_json::from_str::<Value>(&ended.output) else {
+        let lines = ended.errors.lines().filter(|line| !line.trim().is_empty());
+        let said: Vec<&str> = lines.take(3).map(str::trim).collect();
+        bail!("exit code {:?}, and no report: {}", ended.code, said.join("; "));
     };
+    if ended.is_stopped {
+        report["is_stopped"] = true.into();
+    }
     Ok(report)
 }
 
