@@ -50,7 +50,7 @@ impl Lengths {
         queries_s: 12,
         read_back_s: 400,
         probe_s: 5,
-        capacity_s: 120,
+        capacity_s: 60,
         tolerance_percent: 20,
         kill_after_s: 8,
         after_restart_s: 6,
