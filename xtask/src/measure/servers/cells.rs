@@ -256,14 +256,23 @@ pub(super) fn mebibytes(step: &Value, name: &str) -> Cell {
     })
 }
 
-/// Blocks of the file system where they are known, else what the store counts.
-pub(super) fn bytes(step: &Value) -> Cell {
-    let name = if step["disk_bytes_per_sample"].is_number() {
+/// The name of the bytes per sample that count: blocks of the file system where they are known, else what the
+/// store counts.
+pub(super) fn bytes_name(step: &Value) -> &'static str {
+    if step["disk_bytes_per_sample"].is_number() {
         "disk_bytes_per_sample"
     } else {
         "bytes_per_sample"
-    };
-    figure(step, name, "the server does not say how much it stores", digits)
+    }
+}
+
+pub(super) fn bytes(step: &Value) -> Cell {
+    figure(
+        step,
+        bytes_name(step),
+        "the server does not say how much it stores",
+        digits,
+    )
 }
 
 pub(super) fn query(step: &Value, name: &str) -> Cell {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cells::{digits, number};
+use super::cells::{bytes_name, digits, number};
 
 /// A figure that can be compared: its words, where it is, and whether more is better.
 struct Figure {
@@ -11,6 +11,9 @@ struct Figure {
     name: &'static str,
     is_more_better: bool,
 }
+
+/// Bytes per sample, which have two names.
+const BYTES: &str = "bytes_per_sample";
 
 const FIGURES: &[Figure] = &[
     Figure {
@@ -40,7 +43,7 @@ const FIGURES: &[Figure] = &[
     Figure {
         what: "takes more bytes per sample with the large fleet",
         step: "fixed-large",
-        name: "bytes_per_sample",
+        name: BYTES,
         is_more_better: false,
     },
 ];
@@ -89,7 +92,12 @@ impl Figure {
     /// The figure of a run that means something.
     fn of(&self, row: &Value) -> Option<f64> {
         let step = &row["steps"][self.step];
-        number(step, self.name)
+        let name = if self.name == BYTES {
+            bytes_name(step)
+        } else {
+            self.name
+        };
+        number(step, name)
             .filter(|_| !["INVALID", "GENERATOR-LIMITED"].contains(&step["verdict"].as_str().unwrap_or("")))
     }
 }
@@ -117,5 +125,21 @@ mod tests {
                         - sqlite holds fewer series: 90,000 against b (100,000).\n\n";
         assert_eq!(sentences(&[&ours, &ahead, &behind]), expected);
         assert_eq!(sentences(&[&ours, &behind]), "");
+    }
+
+    #[test]
+    fn bytes_are_those_that_the_table_shows() {
+        let row = |name: &str, is_server: bool, figures: Value| json!({ "name": name, "is_server": is_server, "steps": { "fixed-large": figures } });
+        let ours = row(
+            "rrd",
+            false,
+            json!({ "bytes_per_sample": 1.0, "disk_bytes_per_sample": 9.0 }),
+        );
+        let server = row("b", true, json!({ "bytes_per_sample": 5.0 }));
+        let said = sentences(&[&ours, &server]);
+        assert!(
+            said.contains("rrd takes more bytes per sample with the large fleet: 9.00 against b (5.00)"),
+            "{said}"
+        );
     }
 }
