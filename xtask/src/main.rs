@@ -82,7 +82,7 @@ cargo xtask JOB
   measure speed COMMIT [--only TABLE] [--rounds N] [--out FILE]
              whether anything got slower since that commit: builds it, and runs the tables of memory,
              SQLite, wires, TCP and RRD of both in turn; two rounds take about half an hour
-  measure servers [--quick] [--only NAME[,NAME]...] | --render
+  measure servers [--quick] [--only NAME[,NAME]...] [--program TSB] | --render
              docs/results/servers.md: capacity, latency, staleness, cost, size, queries and what a SIGKILL took of
              each real server and each of our stores behind a wire, five to ten minutes each; a row is a file
              of docs/results/servers and is kept when it is measured. --quick does every step in its

@@ -45,6 +45,8 @@ struct Options {
     is_quick: bool,
     /// Render the page from the rows that there are, and measure nothing.
     is_render: bool,
+    /// A `tsb` with every client that is built already; else one is.
+    program: Option<PathBuf>,
     /// The names that are wanted; all where none is given.
     only: Vec<String>,
 }
@@ -54,6 +56,7 @@ impl Options {
         let mut options = Self {
             is_quick: false,
             is_render: false,
+            program: None,
             only: Vec::new(),
         };
         let mut rest = arguments.iter();
@@ -61,12 +64,15 @@ impl Options {
             match argument {
                 "--quick" => options.is_quick = true,
                 "--render" => options.is_render = true,
+                "--program" => options.program = Some(rest.next().context("--program needs a path")?.into()),
                 "--only" => {
                     let names = rest.next().context("--only needs names")?;
                     options.only.extend(names.split(',').map(str::to_owned));
                 }
                 other => {
-                    bail!("measure servers: --quick, --only NAME[,NAME]... and --render are all there is, not {other}")
+                    bail!(
+                        "measure servers: --quick, --only NAME[,NAME]..., --program TSB and --render are all there is, not {other}"
+                    )
                 }
             }
         }
@@ -104,7 +110,10 @@ pub(super) fn measure(arguments: &[&str]) -> Result<()> {
     }
     // Asked before the rows change, which would count as a change of the sources.
     let record = bench::record()?;
-    let program = build()?;
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => build()?,
+    };
     let scratch = folder("servers")?;
     let trial = Trial {
         program: &program,

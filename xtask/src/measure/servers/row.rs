@@ -205,6 +205,7 @@ pub(super) fn in_short(figure: &Value) -> String {
         "limited_by",
         "lost",
         "everything",
+        "cpu_s_per_million",
     ];
     let said = names
         .iter()
