@@ -242,12 +242,14 @@ pub(super) fn staleness(step: &Value) -> Cell {
 }
 
 pub(super) fn cpu(step: &Value) -> Cell {
-    figure(
-        step,
-        "cpu_s_per_million",
-        "the CPU time of its processes or parts is not known",
-        digits,
-    )
+    let why = "the CPU time of its processes or parts is not known";
+    let cell = figure(step, "cpu_s_per_million", why, digits);
+    if step["is_of_tree"] != true || cell.text == "-" {
+        return cell;
+    }
+    let note = "CPU time is of all processes that it has started, in a run of their own; memory is what they have after it, \
+                without those that served the connections";
+    Cell::with_note(cell.text, note)
 }
 
 pub(super) fn mebibytes(step: &Value, name: &str) -> Cell {
@@ -363,6 +365,8 @@ mod tests {
         assert_eq!(milliseconds(&step, "response_p50_ns"), Cell::of("1.50"));
         assert!(milliseconds(&step, "response_p99_ns").why.is_some());
         assert_eq!(verdict(&json!(null)).text, "-");
+        let step = json!({ "verdict": "VALID", "cpu_s_per_million": 30.0, "is_of_tree": true });
+        assert!(cpu(&step).text == "30.0" && cpu(&step).why.is_some());
     }
 
     #[test]
