@@ -46,7 +46,12 @@ pub(super) fn ceiling(run: &Run, lines: &mut Lines) {
     let rate = &run.rate;
     let Some(ceiling) = rate.ceiling_per_second else {
         if run.plan["calibrate"] == false {
-            lines.line("ceiling", "not measured: --no-calibrate was given");
+            let why = if run.hosts.iter().any(|host| host.ceiling_per_second.is_some()) {
+                "not known of all hosts together: some share a machine; each has one of its own"
+            } else {
+                "not measured: --no-calibrate was given"
+            };
+            lines.line("ceiling", why);
         }
         return;
     };

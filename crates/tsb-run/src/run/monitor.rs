@@ -1,6 +1,7 @@
 //! Monitors a run: progress, staleness of every series, resources.
 //!
-//! A thread of its own polls ten times per second; nothing here is on the emitting path.
+//! A thread of its own polls ten times per second, and a store that answers slowly less often;
+//! nothing here is on the emitting path.
 
 mod asked;
 mod events;
@@ -260,10 +261,11 @@ impl Monitor {
     /// Measures the staleness of every series. Returns the largest age, in nanoseconds.
     fn look(&self, poll: &mut NewestPoll) -> Result<Option<u64>, Taken> {
         let inputs = &self.inputs;
-        let elapsed_ns = self.elapsed_ns(inputs.context.clock.now());
+        let now_ns = inputs.context.clock.now();
+        let elapsed_ns = self.elapsed_ns(now_ns);
         let is_wanted = self.with(|notes| {
             notes.follow(inputs, elapsed_ns);
-            !notes.is_blind && StalenessPolls::is_wanted(inputs, notes.asked.as_ref(), elapsed_ns)
+            !notes.is_blind && poll.may_ask(now_ns) && StalenessPolls::is_wanted(inputs, notes.asked.as_ref(), elapsed_ns)
         })?;
         if !is_wanted || poll.ask(inputs).is_none() {
             return Ok(None);

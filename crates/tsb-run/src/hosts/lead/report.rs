@@ -10,6 +10,7 @@ use crate::hosts::merge::{LostPart, MeasuredPart, Whole, merge};
 use crate::hosts::part::HostPart;
 use crate::journal;
 use crate::run::OpenStore;
+use crate::spec::Spec;
 
 impl Leader<'_> {
     /// The report of the whole.
@@ -72,7 +73,7 @@ impl Leader<'_> {
     /// What a store holds that all hosts share.
     fn stats(&self, open: OpenStore<'_>) -> Result<Option<Stats>, Error> {
         let plan = &self.context.plan;
-        if plan.transport.is_wire() || !plan.stores.iter().any(crate::spec::Spec::is_client) {
+        if !plan.stores.iter().any(Spec::is_client) {
             return Ok(None);
         }
         let store = open(plan)?.store();

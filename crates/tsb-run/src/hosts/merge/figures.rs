@@ -22,10 +22,20 @@ pub(super) fn rate(runs: &[&Run]) -> Rate {
     let durable_s: Option<Vec<f64>> = durable_s.collect();
     let slowest = durable_s.and_then(|all| all.into_iter().filter(|s| s.is_finite()).reduce(f64::max));
     rate.durable_per_second = slowest.filter(|s| *s > 0.0).map(|slowest| all / slowest);
-    rate.ceiling_per_second = runs.iter().map(|run| run.rate.ceiling_per_second).sum();
+    // Hosts that share a machine share its cores, and do not reach the sum of their ceilings.
+    let share_machines = runs.iter().any(|run| has_neighbours(run));
+    rate.ceiling_per_second = runs
+        .iter()
+        .map(|run| run.rate.ceiling_per_second.filter(|_| !share_machines))
+        .sum();
     rate.closed_loop = runs.iter().any(|run| run.rate.closed_loop);
     rate.speed = runs.iter().map(|run| run.rate.speed).fold(f64::INFINITY, f64::min);
     rate
+}
+
+/// Whether other hosts of the run were on the machine of this one, whose processes it watched.
+fn has_neighbours(run: &Run) -> bool {
+    run.plan["watch_pids"].as_array().is_some_and(|pids| !pids.is_empty())
 }
 
 pub(super) fn added<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {

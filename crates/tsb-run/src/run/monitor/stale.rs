@@ -16,6 +16,10 @@ use super::asked::Asked;
 use super::{MonitorInputs, horizon};
 use crate::audit::NewestAnswers;
 
+/// A poll that took this long is followed by a pause of 19 times as long: asking takes at most a
+/// twentieth of the time, so it does not become the load of a server that answers slowly.
+const PAUSES_PER_POLL: u64 = 19;
+
 /// Buffers of one poll: the newest timestamp of each series, as the store states it.
 #[derive(Debug)]
 pub(super) struct NewestPoll {
@@ -23,6 +27,8 @@ pub(super) struct NewestPoll {
     newest: Vec<Option<Timestamp>>,
     // CPU time of this thread inside the store, in nanoseconds.
     asked_ns: u64,
+    // When the next poll may begin, on the clock.
+    next_ns: u64,
 }
 
 impl NewestPoll {
@@ -33,14 +39,23 @@ impl NewestPoll {
             series: (0..series as u32).map(SeriesId).collect(),
             newest: vec![None; series],
             asked_ns: 0,
+            next_ns: 0,
         }
+    }
+
+    /// Whether the pause after the last poll is over.
+    pub(super) fn may_ask(&self, now_ns: u64) -> bool {
+        now_ns >= self.next_ns
     }
 
     /// Asks the store; `None` if it returns an error.
     pub(super) fn ask(&mut self, inputs: &MonitorInputs) -> Option<()> {
-        let before = thread_cpu_ns();
+        let clock = &inputs.context.clock;
+        let (before, from_ns) = (thread_cpu_ns(), clock.now());
         let answer = inputs.store.newest(&self.series, &mut self.newest);
         self.asked_ns += thread_cpu_ns() - before;
+        let now_ns = clock.now();
+        self.next_ns = now_ns.saturating_add(PAUSES_PER_POLL * now_ns.saturating_sub(from_ns));
         answer.ok()?;
         if let Some(since) = inputs.context.since(inputs.base) {
             // A sample of an earlier run says nothing about this one.
