@@ -99,7 +99,7 @@ pub const STALENESS: &[Figure] = &[
         "max",
         "/staleness/max_ms",
         Unit::Millis,
-        "The stalest series at the stalest moment looked at. What lay between two looks, a tenth of a second apart, was not seen.",
+        "The stalest series at the stalest moment looked at. What lay between two looks, a tenth of a second apart or more, was not seen.",
     ),
     figure(
         "never visible",
@@ -145,7 +145,7 @@ pub const COST: &[Figure] = &[
         "CPU, staleness queries",
         "/cost/store_newest_cpu_ns_per_sample",
         Unit::NanosEach,
-        "The store's answers to how new its newest samples are, ten times per second.",
+        "The store's answers to how new its newest samples are, up to ten times per second.",
     ),
     figure(
         "CPU, queries",

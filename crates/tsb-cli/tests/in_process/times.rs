@@ -1,18 +1,21 @@
 //! What a run says of time: delivery and service, staleness, asked and held.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_cli::args::RunOptions;
 use tsb_cli::plan::{Apply, Plan};
 use tsb_core::ledger::Counter;
 use tsb_core::report::Run;
-use tsb_core::time::MonotonicClock;
+use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_core::{SeriesId, Timestamp};
 use tsb_run::Finished;
 use tsb_run::run::RunContext;
 use tsb_stores::Store;
 use tsb_stores::memory::{MemoryOptions, MemoryStore};
 use tsb_stores::throttle::{Throttle, ThrottleOptions};
 
+use crate::faulty_store::{Fault, FaultyStore};
 use crate::runs::run_into;
 
 /// The memory store behind a throttle.
@@ -318,4 +321,30 @@ fn jitter_longer_than_four_seconds_needs_an_interval_and_nothing_else() {
         refused.contains("shorter than the shortest interval") && refused.contains("5 s late"),
         "{refused}"
     );
+}
+
+/// Takes long to say what is newest, as a server with many series does.
+#[derive(Debug, Default)]
+struct SlowNewest {
+    asked: AtomicU64,
+}
+
+impl Fault for SlowNewest {
+    fn newest(&self, inner: &dyn Store, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> tsb_stores::Result<()> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let clock = MonotonicClock::new();
+        clock.wait_until(SECOND_NS / 20);
+        inner.newest(series, into)
+    }
+}
+
+#[test]
+fn a_store_that_answers_slowly_is_asked_less_often() {
+    let slow = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), SlowNewest::default());
+    let store: Arc<dyn Store> = Arc::clone(&slow) as Arc<dyn Store>;
+    let staleness = run(&store, |options| options.duration = Some("2s".to_owned())).staleness;
+    // An answer takes 50 ms, and a second passes from one to the next; one is asked at the end.
+    let asked = slow.fault.asked.load(Ordering::Relaxed);
+    assert!((2..=4).contains(&asked), "{asked}");
+    assert!(staleness.is_some_and(|staleness| staleness.observations > 0));
 }

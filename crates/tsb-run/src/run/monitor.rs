@@ -265,7 +265,9 @@ impl Monitor {
         let elapsed_ns = self.elapsed_ns(now_ns);
         let is_wanted = self.with(|notes| {
             notes.follow(inputs, elapsed_ns);
-            !notes.is_blind && poll.may_ask(now_ns) && StalenessPolls::is_wanted(inputs, notes.asked.as_ref(), elapsed_ns)
+            !notes.is_blind
+                && poll.may_ask(now_ns)
+                && StalenessPolls::is_wanted(inputs, notes.asked.as_ref(), elapsed_ns)
         })?;
         if !is_wanted || poll.ask(inputs).is_none() {
             return Ok(None);
