@@ -20,12 +20,13 @@ use tsb_stores::{Error, Reason, Refusals, Result};
 /// The end of a file's name: no key ends so, since a segment has no `=`.
 const ENDING: &str = "=value";
 
+/// Distinguishes the files that are being written by this process, of whatever folder.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
 /// A folder of keys.
 pub(super) struct KeyedFolder {
     folder: PathBuf,
     clock: Arc<dyn Clock>,
-    /// Distinguishes the files that are being written by this process.
-    written: AtomicU64,
     open: ClosedFlag,
 }
 
@@ -53,7 +54,6 @@ impl KeyedFolder {
         Ok(Self {
             folder: folder.to_owned(),
             clock,
-            written: AtomicU64::new(0),
             open: ClosedFlag::new(),
         })
     }
@@ -67,7 +67,7 @@ impl KeyedFolder {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
         let beside = self.folder.join(format!("={}-{number}", std::process::id()));
         fs::write(&beside, text)?;
         fs::rename(beside, path)

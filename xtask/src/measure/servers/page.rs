@@ -7,6 +7,7 @@ use super::cells::{self, Cell};
 use super::defeats;
 use super::plan::{Lengths, PROTOCOL, QUERIES, SIZES, SLO_STALENESS_MS};
 use super::row::LEVELS;
+use super::targets::TARGETS;
 use crate::table::Table;
 
 /// A heading of a table, and what makes its cell.
@@ -93,9 +94,24 @@ fn made(rows: &[Value]) -> String {
     });
     let dates = distinct(&|row| row["date"].as_str().unwrap_or("?").to_owned());
     format!(
-        "{command}Machine: {machine}.\nDates: {dates}.\nCommits: {}.\n",
-        distinct(&cells::commit)
+        "{command}Machine: {machine}.\nDates: {dates}.\nCommits: {}.\n{}",
+        distinct(&cells::commit),
+        unmeasured(rows)
     )
+}
+
+/// The targets without a row, which a reader would miss.
+fn unmeasured(rows: &[Value]) -> String {
+    let is_measured = |name: &str| rows.iter().any(|row| row["name"] == name);
+    let names: Vec<&str> = TARGETS
+        .iter()
+        .map(|target| target.name)
+        .filter(|name| !is_measured(name))
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("Not measured yet: {}.\n", names.join(", "))
 }
 
 /// How to read the tables, with the figures of the plan in it.
