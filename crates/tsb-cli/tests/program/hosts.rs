@@ -74,7 +74,9 @@ fn several_processes_report_what_one_reports() {
         assert!(of_hosts.iter().all(|host| host["ended"] == "reported"), "{of_hosts:?}");
         let intervals = several["intervals"].as_array().unwrap();
         let timed = intervals.iter().map(|interval| &interval["response_cells"]["counts"]);
-        assert!(timed.filter(|counts| counts.is_array()).count() > 1, "{intervals:?}");
+        // One that is cut off by the end of the run may have none.
+        let timed = timed.filter(|counts| counts.is_array()).count();
+        assert!(timed + 1 >= intervals.len(), "{intervals:?}");
         let accepted = intervals.iter();
         let accepted: u64 = accepted.map(|interval| interval["accepted"].as_u64().unwrap()).sum();
         assert_eq!(Value::from(accepted), one["ledger"]["accepted"]);

@@ -9,7 +9,6 @@ use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tsb_core::Durability;
 use tsb_core::time::Clock;
@@ -19,9 +18,6 @@ use tsb_stores::{Error, Reason, Refusals, Result};
 
 /// The end of a file's name: no key ends so, since a segment has no `=`.
 const ENDING: &str = "=value";
-
-/// Distinguishes the files that are being written by this process, of whatever folder.
-static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// A folder of keys.
 pub(super) struct KeyedFolder {
@@ -62,13 +58,13 @@ impl KeyedFolder {
         self.folder.join(format!("{key}{ENDING}"))
     }
 
-    /// Writes a file beside and renames it.
+    /// Writes a file beside, whose name no other thread of any process uses, and renames it.
     fn replace(&self, path: &Path, text: &str) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let beside = self.folder.join(format!("={}-{number}", std::process::id()));
+        let thread = std::thread::current().id();
+        let beside = self.folder.join(format!("={}-{thread:?}", std::process::id()));
         fs::write(&beside, text)?;
         fs::rename(beside, path)
     }
