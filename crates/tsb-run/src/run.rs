@@ -52,6 +52,7 @@ use tsb_core::workload::Workload;
 pub use asked::check as check_asked;
 pub(crate) use assemble::exactness;
 pub use assemble::{fingerprint, issued, offered, size};
+#[cfg(feature = "hosts")]
 pub(crate) use cost::bytes_of_each;
 pub use missing::{missing, missing_note};
 
