@@ -61,18 +61,29 @@ fn accept(operation: &Operation<'_>) -> Outcome {
     }
 }
 
-/// Runs with one worker a group in virtual time that starts at 0.
+/// Runs with one worker a group, each of which sends `row`.
 fn run_all<T: Target + Send>(
     clock: &dyn Clock,
     timetable: &Timetable,
     stop: &AtomicBool,
     target: impl Fn(usize) -> T,
 ) -> Report<Filled, T> {
+    run_sources(clock, timetable, stop, |_| Filled::new(row), target)
+}
+
+/// Runs with one worker a group in virtual time that starts at 0.
+fn run_sources<S: Source + Send, T: Target<S::Kind> + Send>(
+    clock: &dyn Clock,
+    timetable: &Timetable,
+    stop: &AtomicBool,
+    source: impl Fn(usize) -> S,
+    target: impl Fn(usize) -> T,
+) -> Report<S, T> {
     let ranges = timetable.roster.split(timetable.roster.groups().len());
     let live = Live::new(ranges.len());
     let worker = |(index, groups): (usize, Range<u32>)| Worker {
         groups,
-        source: Filled::new(row),
+        source: source(index),
         target: target(index),
     };
     let workers = ranges.into_iter().enumerate().map(worker).collect();
@@ -92,6 +103,21 @@ fn run_all<T: Target + Send>(
     assert_eq!(totals.samples, report.counts.sent().samples);
     assert_eq!(totals.accepted, report.counts.accepted);
     report
+}
+
+/// Runs one worker whose source lets time pass with each row, and a target that takes none.
+fn run_generator<'a>(
+    clock: &'a ManualClock,
+    timetable: &Timetable,
+    pass: impl Fn(&Slot) -> u64 + Copy + Send + Sync + 'a,
+) -> Report<impl Source, impl Target> {
+    let source = |_| {
+        Fill::new(move |slot: &Slot, into: &mut BatchBuf| {
+            clock.advance(pass(slot));
+            row(slot, into);
+        })
+    };
+    run_sources(clock, timetable, &AtomicBool::new(false), source, |_| accept)
 }
 
 #[test]
@@ -144,23 +170,7 @@ fn a_worker_that_begins_late_is_its_own_lag() {
         roster: Roster::new(vec![Group::new(MS, MS / 2, 54)]).unwrap(),
         ..thousand_per_second(SECOND_NS)
     };
-    let (stop, live) = (AtomicBool::new(false), Live::new(1));
-    let run_of = Run {
-        clock: &clock,
-        timetable: &timetable,
-        stop: &stop,
-        live: &live,
-        settings: Settings {
-            start_ns: Some(0),
-            ..Settings::default()
-        },
-    };
-    let worker = Worker {
-        groups: 0..1,
-        source: Fill::new(row),
-        target: accept,
-    };
-    let report = run(&run_of, vec![worker]).unwrap();
+    let report = run_all(&clock, &timetable, &AtomicBool::new(false), |_| accept);
     let latency = &report.latency;
     assert_eq!(latency.lag.total.max(), Some(SECOND_NS / 2 - MS / 2));
     assert_eq!(latency.own_lag.total, latency.lag.total);
@@ -172,29 +182,8 @@ fn a_worker_that_begins_late_is_its_own_lag() {
 fn a_worker_that_stands_still_until_the_end_is_its_own_lag() {
     let clock = ManualClock::new();
     let timetable = thousand_per_second(SECOND_NS);
-    let (stop, live) = (AtomicBool::new(false), Live::new(1));
-    let source = Fill::new(|slot: &Slot, into: &mut BatchBuf| {
-        if slot.tick == 99 {
-            clock.advance(5 * SECOND_NS);
-        }
-        row(slot, into);
-    });
-    let run_of = Run {
-        clock: &clock,
-        timetable: &timetable,
-        stop: &stop,
-        live: &live,
-        settings: Settings {
-            start_ns: Some(0),
-            ..Settings::default()
-        },
-    };
-    let worker = Worker {
-        groups: 0..1,
-        source,
-        target: accept,
-    };
-    let report = run(&run_of, vec![worker]).unwrap();
+    let pass = |slot: &Slot| if slot.tick == 99 { 5 * SECOND_NS } else { 0 };
+    let report = run_generator(&clock, &timetable, pass);
     assert_eq!(
         (report.counts.done.operations, report.counts.shed.operations),
         (99, 901)
@@ -207,27 +196,7 @@ fn a_worker_that_stands_still_until_the_end_is_its_own_lag() {
 fn a_slow_generator_is_its_own_lag() {
     let clock = ManualClock::new();
     let timetable = thousand_per_second(SECOND_NS);
-    let (stop, live) = (AtomicBool::new(false), Live::new(1));
-    let source = Fill::new(|slot: &Slot, into: &mut BatchBuf| {
-        clock.advance(2 * MS);
-        row(slot, into);
-    });
-    let run_of = Run {
-        clock: &clock,
-        timetable: &timetable,
-        stop: &stop,
-        live: &live,
-        settings: Settings {
-            start_ns: Some(0),
-            ..Settings::default()
-        },
-    };
-    let worker = Worker {
-        groups: 0..1,
-        source,
-        target: accept,
-    };
-    let report = run(&run_of, vec![worker]).unwrap();
+    let report = run_generator(&clock, &timetable, |_| 2 * MS);
     let latency = &report.latency;
     assert_eq!(latency.own_lag.total.count(), report.counts.due.operations);
     assert!(latency.own_lag.total.quantile(0.99).unwrap() > 500 * MS);
