@@ -2,16 +2,13 @@
 //! that dies is named.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use crate::output::{output_of, stderr};
 use crate::program::tsb;
-
-/// The longest that any of these runs may take: a lost host is waited for for 10 s.
-const PATIENCE_NS: u64 = 120 * SECOND_NS;
+use crate::running::{Running, until};
 
 /// A report, from a run to its end.
 fn report(arguments: &[&str]) -> Value {
@@ -83,39 +80,8 @@ fn several_processes_report_what_one_reports() {
     }
 }
 
-/// A process that ends with its test.
-struct Running(Child);
-
-impl Running {
-    fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Its exit code, once it has ended; a test fails where that takes too long.
-    fn code(&mut self) -> Option<i32> {
-        let clock = MonotonicClock::new();
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(clock.now() < PATIENCE_NS, "it does not end");
-            clock.wait_until(clock.now() + SECOND_NS / 50);
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn start(arguments: &[&str]) -> Running {
-    let mut command = tsb(arguments);
-    Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    Running::silent(&mut tsb(arguments))
 }
 
 /// A leader that writes its report into a folder, and hosts a, b and c.
@@ -131,11 +97,8 @@ impl SharedRun {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("folder:{}", folder.path().join("run").display());
         let run = Self::started(folder, &address, more);
-        let clock = MonotonicClock::new();
-        while !run.path("alive/a=value").is_some_and(|text| text.contains("running")) {
-            assert!(clock.now() < PATIENCE_NS, "the run does not begin");
-            clock.wait_until(clock.now() + SECOND_NS / 50);
-        }
+        let is_running = |text: String| text.contains("running");
+        until("the start", || run.path("alive/a=value").is_some_and(is_running));
         run
     }
 

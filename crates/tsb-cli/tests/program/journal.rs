@@ -2,29 +2,15 @@
 //! what of it is not there.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 
 use serde_json::Value;
 use tsb_core::Durability;
-use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::journal;
 
 use crate::ingest;
 use crate::output::output_of;
 use crate::program;
-
-/// How long a condition may take on a busy machine.
-const PATIENCE_NS: u64 = 120 * SECOND_NS;
-
-/// Waits for something, and fails where it never comes.
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let clock = MonotonicClock::new();
-    let end = clock.now() + PATIENCE_NS;
-    while !is() {
-        assert!(clock.now() < end, "{what} never came");
-        clock.wait_until(clock.now() + 10_000_000);
-    }
-}
+use crate::running::{Running, until};
 
 /// Operations that survive a kill, by the last record.
 fn survive(path: &Path) -> u64 {
@@ -41,45 +27,16 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A process that ends with its test.
-struct Running(Child);
-
-impl Running {
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Starts a run that would last, with a report in the folder.
 fn begun(folder: &Path, store: &str, more: &[&str]) -> (Running, PathBuf) {
     let out = folder.join("r.json");
     let arguments = ["run", "--quiet", "--no-calibrate", "--store", store];
-    let child = program::tsb(&arguments)
-        .args([
-            "--duration",
-            "10m",
-            "--series",
-            "540",
-            "--interval",
-            "100ms",
-            "--out",
-            text(&out),
-        ])
-        .args(more)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    (Running(child), journal::beside(&out))
+    let mut command = program::tsb(&arguments);
+    command
+        .args(["--duration", "10m", "--series", "540", "--interval", "100ms"])
+        .args(["--out", text(&out)])
+        .args(more);
+    (Running::silent(&mut command), journal::beside(&out))
 }
 
 /// Kills a run once at least `operations` operations would survive it.
@@ -402,13 +359,9 @@ fn an_emitter_that_is_killed_leaves_what_its_server_confirmed() {
     let (server, address) = ingest::listening(&mut program::tsb(&listen));
     let mut server = Running(server);
     let (to, journal) = (format!("influx+http://{address}"), folder.path().join("e.journal"));
-    let emitter = program::tsb(&["emit", "--to", &to, "--quiet", "--series", "540", "--interval", "100ms"])
-        .args(["--duration", "10m", "--journal", text(&journal)])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut emitter = Running(emitter);
+    let mut emitter = program::tsb(&["emit", "--to", &to, "--quiet", "--series", "540", "--interval", "100ms"]);
+    emitter.args(["--duration", "10m", "--journal", text(&journal)]);
+    let mut emitter = Running::silent(&mut emitter);
     until("a confirmed operation", || survive(&journal) >= 100);
     emitter.kill();
     rustix::process::kill_process(

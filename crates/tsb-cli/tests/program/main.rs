@@ -42,6 +42,8 @@ mod query;
 mod recordings;
 mod report;
 mod reproduce;
+#[path = "../support/running.rs"]
+mod running;
 mod scenarios;
 #[path = "../support/screen.rs"]
 mod screen;

@@ -2,19 +2,16 @@
 //! overwrite; `--append` goes on there, and the printed command removes it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use tsb_core::Durability;
-use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::journal;
 
 use crate::output::stderr;
 use crate::program;
+use crate::running::{Running, until};
 use crate::server;
-
-/// How long a condition may take on a busy machine.
-const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
 /// How often a run is repeated of which nothing was verified.
 const ATTEMPTS: usize = 5;
@@ -58,14 +55,9 @@ impl Runs {
     /// Starts a run that would last, and waits until something is acknowledged.
     fn begun(&self, report: &str, more: &[&str]) -> Running {
         let mut command = self.command("10m", report, more);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let running = Running(child);
+        let running = Running::silent(&mut command);
         let journal = journal::beside(&self.path(report));
-        let clock = MonotonicClock::new();
-        while acknowledged(&journal) < 20 {
-            assert!(clock.now() < PATIENCE_NS, "nothing was acknowledged");
-            clock.wait_until(clock.now() + 10_000_000);
-        }
+        until("an acknowledged sample", || acknowledged(&journal) >= 20);
         running
     }
 
@@ -73,26 +65,13 @@ impl Runs {
     fn killed(&self, report: &str, more: &[&str]) -> (u32, PathBuf) {
         let mut running = self.begun(report, more);
         let pid = running.0.id();
-        // SIGKILL, by its number.
-        running.0.kill().unwrap();
-        running.0.wait().unwrap();
+        running.kill();
         (pid, journal::beside(&self.path(report)))
     }
 
     fn verify(&self, document: &Path) {
         let output = program::tsb(&["verify", document.to_str().unwrap()]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}: {output:?}", self.store);
-    }
-}
-
-/// A process that ends with its test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
