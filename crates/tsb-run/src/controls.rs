@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+#[cfg(feature = "hosts")]
+use std::sync::atomic::Ordering;
 
 use tsb_core::Timestamp;
 use tsb_core::report::Run;
@@ -39,6 +41,20 @@ pub struct StopFlags {
     pub stop: Arc<AtomicBool>,
     /// Ends the run immediately, with a report of what is known; nothing is waited for.
     pub at_once: Arc<AtomicBool>,
+}
+
+impl StopFlags {
+    /// Refuses to go on with a run that has not begun once either is set.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    #[cfg(feature = "hosts")]
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.stop.load(Ordering::SeqCst) || self.at_once.load(Ordering::SeqCst) {
+            return Err(Error::interrupted("the run ended before it began"));
+        }
+        Ok(())
+    }
 }
 
 /// The inputs of a run besides its plan. Cloning shares the flags, the observer and the journal.

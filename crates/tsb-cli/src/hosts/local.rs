@@ -1,9 +1,10 @@
 //! Hosts that are processes of this machine: they share a folder, which goes with them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
+use tsb_run::experiment::Folder;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,7 +15,7 @@ const PATIENCE_NS: u64 = 15 * SECOND_NS;
 /// Processes that have joined a run. Those that have not ended are killed when it is dropped.
 #[derive(Debug)]
 pub(super) struct LocalHosts {
-    folder: PathBuf,
+    folder: Folder,
     children: Vec<Child>,
 }
 
@@ -24,8 +25,7 @@ impl LocalHosts {
     /// # Errors
     /// If the folder cannot be made, or a process not be started.
     pub(super) fn start(hosts: usize) -> Result<Self, Failure> {
-        let folder = std::env::temp_dir().join(format!("tsb-hosts-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|error| Failure::unwritten(folder.display(), &error))?;
+        let folder = Folder::make(&std::env::temp_dir(), "hosts")?;
         let program = std::env::current_exe()
             .map_err(|error| Failure::new(Exit::Bug, "cannot find this program").because(&error))?;
         let mut local = Self {
@@ -45,7 +45,7 @@ impl LocalHosts {
             .arg("join")
             .arg(self.address())
             .args(["--name", &format!("host-{number}"), "--quiet", "--journal"])
-            .arg(self.folder.join(format!("host-{number}.journal")))
+            .arg(self.folder.path().join(format!("host-{number}.journal")))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -66,7 +66,7 @@ impl LocalHosts {
 
     /// Where they coordinate.
     pub(super) fn address(&self) -> String {
-        format!("folder:{}", self.folder.join("run").display())
+        format!("folder:{}", self.folder.path().join("run").display())
     }
 }
 
@@ -77,6 +77,5 @@ impl Drop for LocalHosts {
             let _ = child.kill();
             let _ = child.wait();
         }
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -30,7 +30,7 @@ pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
     if of_run.print_plan {
         return run::print_plan(&plan);
     }
-    refuse_unused(args)?;
+    plan::no_effect::check_shared(of_run)?;
     tsb_run::run::check_comparable(&plan)?;
     run::check_labels(of_run.label.len(), 1)?;
     let thresholds = thresholds::of_run(of_run)?;
@@ -66,33 +66,6 @@ pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
     let is_passed = thresholds::check(&mut report.runs, &thresholds);
     outputs.write(&report)?;
     Ok(run::exit_of(&report, is_passed))
-}
-
-/// Refuses flags that have no effect on a run of several hosts.
-fn refuse_unused(args: &SharedRunArgs) -> Result<(), Failure> {
-    let run = &args.run;
-    let unused = [
-        (
-            "--journal",
-            run.journal.is_some(),
-            "each host keeps a journal: tsb join --journal FILE",
-        ),
-        (
-            "--hdr-log",
-            run.output.hdr_log.is_some(),
-            "the leader has no intervals of single operations",
-        ),
-        (
-            "--retry-noisy",
-            run.retry_noisy.is_some(),
-            "the hosts of a run take part once",
-        ),
-        ("--expose", run.expose.is_some(), "the leader measures nothing itself"),
-    ];
-    match unused.into_iter().find(|(_, is_given, _)| *is_given) {
-        Some((flag, _, why)) => Err(Failure::usage(format!("cannot use {flag} here")).because_of(why)),
-        None => Ok(()),
-    }
 }
 
 /// Takes part in a run.
@@ -161,7 +134,6 @@ fn temporary_journal() -> PathBuf {
     std::env::temp_dir().join(format!("tsb-join-{}.journal", std::process::id()))
 }
 
-/// The plan of the hosts names no store that only this process has.
 #[cfg(test)]
 mod tests {
     use super::*;

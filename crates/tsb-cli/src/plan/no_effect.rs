@@ -157,6 +157,30 @@ pub fn check_capacity(args: &RunArgs) -> Result<(), Failure> {
     refuse(&refused, "leave it out; tsb run has it")
 }
 
+/// Refuses flags of a run that have no effect where several hosts share it.
+#[cfg(feature = "hosts")]
+pub fn check_shared(args: &RunArgs) -> Result<(), Failure> {
+    let refused = [
+        (
+            "--journal",
+            args.journal.is_some(),
+            "each host keeps a journal: tsb join --journal FILE",
+        ),
+        (
+            "--hdr-log",
+            args.output.hdr_log.is_some(),
+            "the leader has no intervals of single operations",
+        ),
+        (
+            "--retry-noisy",
+            args.retry_noisy.is_some(),
+            "the hosts of a run take part once",
+        ),
+        ("--expose", args.expose.is_some(), "the leader measures nothing itself"),
+    ];
+    refuse(&refused, "leave it out")
+}
+
 /// Refuses flags of a run that have no effect in `tsb emit`.
 pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
     let options = &args.run.options;

@@ -41,7 +41,7 @@ pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
     };
     let plan = plan(args, &layouts, &defects)?;
     let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), common.html.as_deref())?;
-    let folder = Folder::make(&common.dir)?;
+    let folder = Folder::make(&common.dir, "reproduce")?;
     let clock = MonotonicClock::new();
     let request = Request {
         plan: plan.clone(),

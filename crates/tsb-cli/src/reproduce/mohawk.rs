@@ -34,7 +34,7 @@ pub(super) fn command(args: &MohawkArgs) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Bug, "cannot find this program, whose ingest is the endpoint").because(&error)
     })?;
-    let folder = Folder::make(&common.dir)?;
+    let folder = Folder::make(&common.dir, "reproduce")?;
     let clock = MonotonicClock::new();
     let request = Request {
         plan: plan.clone(),

@@ -54,7 +54,7 @@ pub(super) fn command(args: &RrdcachedArgs) -> Result<Exit> {
     let common = &args.experiment;
     let outputs = Outputs::of_experiment(common.format, common.out.as_deref(), common.html.as_deref())?;
     let counts = counts(args);
-    let folder = Folder::make(&common.dir)?;
+    let folder = Folder::make(&common.dir, "reproduce")?;
     let clock = MonotonicClock::new();
     let mut testbed = Testbed::new(folder.path())?;
     let (mut rounds, mut beyond, mut wrong) = (Vec::new(), Vec::new(), 0);

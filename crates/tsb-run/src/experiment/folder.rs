@@ -1,21 +1,21 @@
-//! The folder of an experiment.
+//! A folder for what a command stores while it lasts.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// A temporary folder for what an experiment stores. It is removed when the value is dropped.
+/// A temporary folder for what a command stores. It is removed when the value is dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a folder in `dir`, which is there, named for this process.
+    /// Makes a folder in `dir`, which is there, named for a command and this process.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if it cannot be made.
-    pub fn make(dir: &Path) -> Result<Self, Error> {
+    pub fn make(dir: &Path, command: &str) -> Result<Self, Error> {
         let made = dir.canonicalize().and_then(|dir| {
-            let folder = dir.join(format!("tsb-reproduce-{}", std::process::id()));
+            let folder = dir.join(format!("tsb-{command}-{}", std::process::id()));
             std::fs::create_dir(&folder)?;
             Ok(folder)
         });

@@ -18,6 +18,7 @@ use tsb_stores::keyed::{Key, KeyedStore, Put};
 use tsb_stores::{Error as StoreError, Refusals, Result as StoreResult};
 
 use super::folder::KeyedFolder;
+use crate::controls::StopFlags;
 use crate::error::Error;
 use crate::spec::{Spec, Typed};
 
@@ -92,9 +93,16 @@ pub struct Coordination {
     name: String,
 }
 
+impl fmt::Display for Coordination {
+    /// Its address, without credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
 impl fmt::Debug for Coordination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Coordination({})", self.name)
+        write!(f, "Coordination({self})")
     }
 }
 
@@ -140,6 +148,28 @@ impl Coordination {
         let key = self.key(key)?;
         let text = self.patiently("read", || self.keys.get(&key))?;
         text.map(|text| self.read(&key, &text)).transpose()
+    }
+
+    /// Waits for the document of a key, which it asks for every `poll_ns`; `None` if it is not there by
+    /// then, on this clock.
+    ///
+    /// # Errors
+    /// If the run ends meanwhile.
+    pub(super) fn wait_for<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        poll_ns: u64,
+        (clock, until_ns): (&dyn Clock, u64),
+        stops: &StopFlags,
+    ) -> Result<Option<T>, Error> {
+        loop {
+            let found = self.get(key)?;
+            if found.is_some() || clock.now() >= until_ns {
+                return Ok(found);
+            }
+            stops.check()?;
+            clock.wait_until(clock.now() + poll_ns);
+        }
     }
 
     /// The documents directly below a key, by the last segment of theirs.

@@ -9,20 +9,21 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tsb_core::report::{Run, VerifiedStore};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::workload::FleetPart;
+use tsb_stores::parts::lock;
 
 use super::clock::ClockServer;
 use super::coordination::Coordination;
 use super::documents::{
-    self, ALIVE, ALIVE_NS, FAILED, HostProcess, HostProgress, JOINED, Joined, LEADER, LeaderState, PLAN, READY, SHARE,
-    START, Share, SharedPlan, Start, VERSION,
+    self, ALIVE, FAILED, HostProcess, HostProgress, JOINED, Joined, LEADER, LeaderState, PLAN, READY, SHARE, START,
+    Share, SharedPlan, Start, VERSION,
 };
-use super::liveness::{RENEW_NS, ends_within, poll_ns};
+use super::liveness::{RENEW_NS, ends_within, lives_ns, poll_ns};
 use crate::controls::Controls;
 use crate::error::Error;
 use crate::journal::Contents;
@@ -65,7 +66,7 @@ pub fn lead(
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
     let context = plan::prepare(&plan, options.hosts, open)?;
     if let Some(leader) = coordination.get::<LeaderState>(LEADER)? {
-        return Err(Error::plan(format!("cannot lead a run at {coordination:?}"))
+        return Err(Error::plan(format!("cannot lead a run at {coordination}"))
             .because_of(format!("another leader, process {}, leads one there", leader.pid))
             .hint("give another prefix, or wait until it has ended"));
     }
@@ -166,13 +167,13 @@ impl Leader<'_> {
     /// Says that the leader is there, and what all hosts hear of.
     fn say_state(&self) -> Result<(), Error> {
         // Locked until it is put, so that no earlier state replaces a later one.
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let lives_ns = ALIVE_NS.max(4 * poll_ns(self.options.hosts));
-        self.coordination.put_expiring(LEADER, &*state, lives_ns)
+        let state = lock(&self.state);
+        self.coordination
+            .put_expiring(LEADER, &*state, lives_ns(self.options.hosts))
     }
 
     fn change_state(&self, change: impl FnOnce(&mut LeaderState)) -> Result<(), Error> {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut lock(&self.state));
         self.say_state()
     }
 

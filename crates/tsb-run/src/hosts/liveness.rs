@@ -1,11 +1,12 @@
 //! A thread that says that its process is alive, and hears what the others say.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tsb_core::time::SECOND_NS;
+use tsb_stores::parts::lock;
 
 use super::coordination::Coordination;
 use super::documents::{self, ALIVE, ALIVE_NS, HostProgress, LEADER, LeaderState, STOP};
@@ -19,6 +20,11 @@ pub(super) const RENEW_NS: u64 = ALIVE_NS / 5;
 pub(super) const fn poll_ns(hosts: usize) -> u64 {
     let each = hosts as u64 * SECOND_NS / 400;
     if each < SECOND_NS / 20 { SECOND_NS / 20 } else { each }
+}
+
+/// How long what a host or the leader said of itself counts, in nanoseconds: a few periods.
+pub(super) fn lives_ns(hosts: usize) -> u64 {
+    ALIVE_NS.max(4 * poll_ns(hosts))
 }
 
 /// What a host tells the others, and what it heard of them.
@@ -55,9 +61,8 @@ impl Exchange {
                 // What it wrote now would be in the way of the next run.
                 return;
             }
-            let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let lives_ns = ALIVE_NS.max(4 * period_ns);
-            let _ = coordination.put_expiring(&documents::of(ALIVE, host), &progress, lives_ns);
+            let progress = lock(&self.progress).clone();
+            let _ = coordination.put_expiring(&documents::of(ALIVE, host), &progress, lives_ns(hosts));
             side_work();
             if ends_within(over, period_ns) {
                 return;

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tsb_core::Timestamp;
 use tsb_core::report::{Interval, Run};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
-use tsb_core::workload::FleetPart;
+use tsb_core::workload::{FleetPart, Workload};
+use tsb_stores::parts::lock;
 
 use super::clock::{ClockReading, measure_offset};
 use super::coordination::Coordination;
@@ -30,6 +32,8 @@ use crate::run::{OpenStore, RunContext, ceiling, run_plan};
 
 /// The uncertainty of a clock is at most this share of the shortest interval.
 const UNCERTAINTY_SHARE: u64 = 100;
+/// How often a host that waits for a leader looks for the plan, in nanoseconds.
+const LEADER_POLL_NS: u64 = SECOND_NS / 5;
 /// How often the clock is compared while samples are sent, in nanoseconds.
 const COMPARE_NS: u64 = 10 * SECOND_NS;
 
@@ -96,19 +100,13 @@ fn shared_plan(
     controls: &Controls,
     clock: &dyn Clock,
 ) -> Result<SharedPlan, Error> {
-    let deadline = clock.now() + options.wait.as_nanos() as u64;
-    let shared: SharedPlan = loop {
-        if let Some(shared) = coordination.get(PLAN)? {
-            break shared;
-        }
-        if clock.now() >= deadline {
-            return Err(Error::unreachable(format!("cannot join a run at {coordination:?}"))
-                .because_of(format!("no leader published a plan within {:?}", options.wait))
-                .hint("start tsb run --coordinator with the same address first"));
-        }
-        interrupted(&controls.stops)?;
-        clock.wait_until(clock.now() + SECOND_NS / 5);
-    };
+    let until_ns = clock.now().saturating_add(options.wait.as_nanos() as u64);
+    let shared: Option<SharedPlan> = coordination.wait_for(PLAN, LEADER_POLL_NS, (clock, until_ns), &controls.stops)?;
+    let shared = shared.ok_or_else(|| {
+        Error::unreachable(format!("cannot join a run at {coordination}"))
+            .because_of(format!("no leader published a plan within {:?}", options.wait))
+            .hint("start tsb run --coordinator with the same address first")
+    })?;
     if shared.version != VERSION {
         return Err(Error::plan("cannot join this run")
             .because_of(format!("its leader is of tsb {}", shared.tsb_version))
@@ -121,13 +119,6 @@ fn shared_plan(
             .hint("give another --name"));
     }
     Ok(shared)
-}
-
-fn interrupted(stops: &StopFlags) -> Result<(), Error> {
-    if stops.stop.load(Ordering::SeqCst) || stops.at_once.load(Ordering::SeqCst) {
-        return Err(Error::interrupted("the run ended before it began"));
-    }
-    Ok(())
 }
 
 struct Member<'a> {
@@ -189,7 +180,13 @@ impl Member<'_> {
             "joined as {}, one of {} hosts",
             self.options.name, shared.hosts
         ));
-        let share: Share = self.wait_for(&self.key(SHARE), &controls.stops)?;
+        let share: Share = wait_for(
+            self.coordination,
+            &self.key(SHARE),
+            self.hosts,
+            &*self.clock,
+            &controls.stops,
+        )?;
         let plan = share.plan_of(&shared.plan);
         let journal = Arc::new(Journal::named(&self.options.journal));
         let barrier = Barrier {
@@ -197,7 +194,7 @@ impl Member<'_> {
             host: self.options.name.clone(),
             clock: Arc::clone(&self.clock),
             reading: before,
-            poll_ns: poll_ns(self.hosts),
+            hosts: self.hosts,
             stops: controls.stops.clone(),
         };
         let observer = Reporting {
@@ -230,20 +227,18 @@ impl Member<'_> {
         self.coordination.put(&self.key(ENDED), &true)?;
         Ok(run)
     }
-
-    fn wait_for<T: serde::de::DeserializeOwned>(&self, key: &str, stops: &StopFlags) -> Result<T, Error> {
-        loop {
-            if let Some(found) = self.coordination.get(key)? {
-                return Ok(found);
-            }
-            interrupted(stops)?;
-            self.clock.wait_until(self.clock.now() + poll_ns(self.hosts));
-        }
-    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Waits for a document of the leader, one of `hosts` that do, until it is there or the run ends.
+fn wait_for<T: DeserializeOwned>(
+    coordination: &Coordination,
+    key: &str,
+    hosts: usize,
+    clock: &dyn Clock,
+    stops: &StopFlags,
+) -> Result<T, Error> {
+    let found = coordination.wait_for(key, poll_ns(hosts), (clock, u64::MAX), stops)?;
+    found.ok_or_else(|| Error::internal(format!("the wait for {key} ended without it")))
 }
 
 /// The shortest journal that says what the file says of its last run; `None` before it has one.
@@ -280,8 +275,9 @@ fn ceiling_of(plan: &Plan, hosts: usize, controls: &Controls) -> Result<Option<f
     if !plan.calibrate {
         return Ok(None);
     }
-    let whole = RunContext::new(plan, 1)?;
-    let groups = whole.workload.split(hosts).into_iter().next().unwrap_or_default();
+    let whole =
+        Workload::new(&plan.workload).map_err(|error| Error::plan("cannot divide this workload").because(&error))?;
+    let groups = whole.split(hosts).into_iter().next().unwrap_or_default();
     let share = Share {
         part: FleetPart {
             first_group: groups.start as u32,
@@ -314,20 +310,14 @@ struct Barrier {
     /// The clock of `reading`.
     clock: Arc<dyn Clock>,
     reading: ClockReading,
-    poll_ns: u64,
+    hosts: usize,
     stops: StopFlags,
 }
 
 impl StartBarrier for Barrier {
     fn wait(&self, clock: &dyn Clock) -> Result<(u64, Timestamp), Error> {
         self.coordination.put(&documents::of(READY, &self.host), &true)?;
-        let start: Start = loop {
-            if let Some(start) = self.coordination.get(START)? {
-                break start;
-            }
-            interrupted(&self.stops)?;
-            self.clock.wait_until(self.clock.now() + self.poll_ns);
-        };
+        let start: Start = wait_for(&self.coordination, START, self.hosts, &*self.clock, &self.stops)?;
         let at_ns = (start.at_ns as i64).wrapping_sub(self.reading.steady_offset_ns);
         let left_ns = at_ns.saturating_sub(self.clock.now() as i64);
         let left_ns = u64::try_from(left_ns).map_err(|_| {

@@ -7,7 +7,8 @@ use tsb_core::time::SECOND_NS;
 
 use super::{Host, LOOK_NS, Leader};
 use crate::error::Error;
-use crate::hosts::documents::{ALIVE_NS, ENDED, FAILED, HostProgress, STOP};
+use crate::hosts::documents::{ENDED, FAILED, HostProgress, STOP};
+use crate::hosts::liveness::lives_ns;
 use crate::units;
 
 /// How often it says how far they are, in nanoseconds.
@@ -76,7 +77,7 @@ impl Leader<'_> {
             if let Some(why) = failed.get(name) {
                 self.lose(name, host, why.clone())?;
             } else if !alive.contains_key(name) {
-                let seconds = ALIVE_NS / SECOND_NS;
+                let seconds = lives_ns(self.options.hosts) / SECOND_NS;
                 self.lose(name, host, format!("it was not heard of for {seconds} s"))?;
             }
         }
