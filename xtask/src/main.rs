@@ -21,6 +21,7 @@ mod maven;
 mod measure;
 mod mutate;
 mod peers;
+mod proc_files;
 mod sanitize;
 mod screenshots;
 mod servers;

@@ -18,6 +18,7 @@ use super::judge::Outcome;
 use super::rng::Rng;
 use super::service::{ProcessHandle, Service, StartingProcess, micros};
 use super::trial::{Trial, TrialFolder};
+use crate::proc_files::kib;
 
 /// The most memory that a listener here may take: its store has 32 MiB, 2,000 names and 64
 /// connections, each with its buffers.
@@ -350,9 +351,7 @@ fn accepted(listener: &TcpListener, from: &ProcessHandle) -> Result<Option<TcpSt
 /// The most memory that it had at once.
 fn peak_kib(service: &Service) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid)).unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    peak.and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0)
+    kib(&status, "VmHWM:").unwrap_or(0)
 }
 
 /// Whether the report accounts for all that came.

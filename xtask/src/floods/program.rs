@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::Row;
 use super::payload::{SHORT_NAME, Wire};
+use crate::proc_files::kib;
 
 /// How long a peer waits for room to send, or for the other side to close.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -259,11 +260,8 @@ impl Listener {
 /// The most memory that a process has taken so far.
 fn peak_mib(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line
-        .and_then(|line| line.trim().strip_suffix(" kB"))
-        .context("the kernel tells no peak")?;
-    Ok(kib.trim().parse::<u64>()?.div_ceil(1024))
+    let peak = kib(&status, "VmHWM:").context("the kernel tells no peak")?;
+    Ok(peak.div_ceil(1024))
 }
 
 /// A run with this number of report intervals; its own report states the peak of memory.

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use super::folder;
 use crate::bench;
 use crate::ci;
+use crate::proc_files::kib;
 use crate::servers;
 use crate::shell::{Stopwatch, capture, cargo, remove_folder, root, run, target_folder};
 use crate::table::Table;
@@ -219,9 +220,7 @@ fn version(target: &Target) -> Value {
 
 fn memory_gib() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib.div_ceil(1 << 20))
+    Some(kib(&text, "MemTotal:")?.div_ceil(1 << 20))
 }
 
 /// Writes the page from the rows that there are.

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::proc_files::stat_number;
 use crate::shell::{Stopwatch, capture, spell};
 
 /// Measures children one after the other; nothing else may be waited for meanwhile.
@@ -59,12 +60,8 @@ fn children_ticks() -> Result<u64> {
     parse(&stat).context("/proc/self/stat has no times of children")
 }
 
-/// Fields 16 and 17 of proc_pid_stat(5); the second field may hold spaces.
 fn parse(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(13);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
+    let (user, system) = (stat_number(stat, 16)?, stat_number(stat, 17)?);
     Some(user + system)
 }
 

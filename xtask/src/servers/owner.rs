@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::proc_files::stat_number;
+
 /// The state of a listening socket in /proc/net/tcp.
 const LISTENS: &str = "0A";
 
@@ -38,11 +40,10 @@ fn members(group: u32) -> Vec<u32> {
     pids.filter(|&pid| group_of(pid) == Some(group)).collect()
 }
 
-/// The group of a process: field 5 of its stat.
+/// The group of a process.
 fn group_of(pid: u32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = text.rsplit_once(") ")?;
-    rest.split(' ').nth(2)?.parse().ok()
+    stat_number(&text, 5)?.try_into().ok()
 }
 
 fn holds(pid: u32, links: &[String]) -> bool {

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 
+use crate::proc_files::{kib, stat_field, stat_number};
 use crate::shell::spell;
 
 /// How long a process may take to end when it is asked to.
@@ -198,9 +199,7 @@ impl Process {
             return None;
         }
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-        Some(kib * 1024)
+        Some(kib(&status, "VmRSS:")? * 1024)
     }
 
     /// The last lines that it printed.
@@ -249,14 +248,9 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        // The name may hold spaces and parentheses; the last one closes it.
-        let (_, rest) = text.rsplit_once(") ")?;
-        let mut fields = rest.split(' ');
-        let state = fields.next()?;
         Some(Self {
-            has_ended: matches!(state, "Z" | "X"),
-            // Field 22, and the state is field 3.
-            began: fields.nth(18)?.parse().ok()?,
+            has_ended: matches!(stat_field(text, 3)?, "Z" | "X"),
+            began: stat_number(text, 22)?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! How long each step takes, and what `tsb` is told in it.
+//! How long each step takes, and the arguments that each step passes to `tsb`.
 
 use super::targets::Target;
 
@@ -97,11 +97,12 @@ pub(super) fn unread(target: &Target, store: &str, series: u64, seconds: u64) ->
     words
 }
 
-/// The same with queries, each of which is checked; the samples are read back in the runs without. A server is behind a listener of ours, which writes in order: with many writes in
-/// flight nobody knows what an answer has to hold.
+/// The same with queries, whose answers are checked; the samples are read back in the runs without queries.
+/// A server too stands behind a listener of ours, which writes to it in order: with many writes in flight,
+/// nobody knows what an answer has to hold.
 pub(super) fn queried(store: &str, series: u64, seconds: u64) -> Vec<String> {
     let mut words = run(store, series, seconds);
-    words.extend(strings(&["--transport", "tcp", "--protocol", PROTOCOL]));
+    words.extend(over_tcp());
     words.extend(strings(&["--queries", QUERIES, "--no-calibrate", "--no-verify"]));
     words
 }
@@ -134,13 +135,7 @@ pub(super) fn capacity(target: &Target, store: &str, lengths: &Lengths, delay_ms
         "--duration",
         &format!("{}s", lengths.probe_s),
     ]));
-    words.extend(strings(&[
-        "--store-timeout",
-        STORE_TIMEOUT,
-        "--format",
-        "json",
-        "--quiet",
-    ]));
+    words.extend(common());
     words.extend(wire(target));
     if !target.unread_probes.is_empty() {
         words.push("--no-verify".to_owned());
@@ -161,22 +156,24 @@ pub(super) fn slo(target: &Target, delay_ms: u64) -> String {
 fn run(store: &str, series: u64, seconds: u64) -> Vec<String> {
     let (series, duration) = (series.to_string(), format!("{seconds}s"));
     let mut words = strings(&["run", "--store", store, "--series", &series, "--duration", &duration]);
-    words.extend(strings(&[
-        "--store-timeout",
-        STORE_TIMEOUT,
-        "--format",
-        "json",
-        "--quiet",
-    ]));
+    words.extend(common());
     words
 }
 
-/// What `tsb` does by itself for a client of a server, and what it is told for a store of ours.
+/// The arguments that put a TCP connection before a store of ours. For a server there are none: its client
+/// writes to it over a connection anyway.
 fn wire(target: &Target) -> Vec<String> {
-    if target.is_server() {
-        return Vec::new();
-    }
+    if target.is_server() { Vec::new() } else { over_tcp() }
+}
+
+/// The arguments for a TCP connection between the emitter and a listener of ours.
+fn over_tcp() -> Vec<String> {
     strings(&["--transport", "tcp", "--protocol", PROTOCOL])
+}
+
+/// The arguments of every step: how long `tsb` waits for the store, and a report as JSON and nothing else.
+fn common() -> Vec<String> {
+    strings(&["--store-timeout", STORE_TIMEOUT, "--format", "json", "--quiet"])
 }
 
 fn strings(words: &[&str]) -> Vec<String> {

@@ -107,9 +107,7 @@ pub(super) fn queried(report: &Value) -> Value {
     let mut streams = Map::new();
     for (name, stream) in report["query_latency"].as_object().into_iter().flatten() {
         let mut figures = Figures::default();
-        for name in ["count", "answers", "wrong", "p50_ns", "p90_ns", "max_ns"] {
-            figures.take(name, stream.get(name));
-        }
+        figures.take_all(stream, &["count", "answers", "wrong", "p50_ns", "p90_ns", "max_ns"]);
         streams.insert(name.clone(), figures.0.into());
     }
     let mut figures = Figures::default();
@@ -123,16 +121,9 @@ pub(super) fn queried(report: &Value) -> Value {
 /// What a search found.
 pub(super) fn capacity(report: &Value, delay_ms: u64) -> Value {
     let mut figures = Figures::default();
-    for name in [
-        "found_per_second",
-        "low_per_second",
-        "high_per_second",
-        "limited_by",
-        "why",
-        "broke_first",
-    ] {
-        figures.take(name, report["capacity"].get(name));
-    }
+    let bounds = ["found_per_second", "low_per_second", "high_per_second"];
+    figures.take_all(&report["capacity"], &bounds);
+    figures.take_all(&report["capacity"], &["limited_by", "why", "broke_first"]);
     figures.take("slo", report.get("slo"));
     let probes = report["capacity"]["probes"].as_array().map_or(0, Vec::len);
     figures.take("probes", Some(&probes.into()));
@@ -143,18 +134,8 @@ pub(super) fn capacity(report: &Value, delay_ms: u64) -> Value {
 /// What a server that was killed in a run had lost, by the audit of that run.
 pub(super) fn killed_server(report: &Value) -> Value {
     let mut figures = Figures::default();
-    for name in [
-        "sent",
-        "confirmed",
-        "accepted",
-        "unknown",
-        "verified",
-        "lost",
-        "lost_in_transport",
-        "altered",
-    ] {
-        figures.take(name, report["ledger"].get(name));
-    }
+    figures.take_all(&report["ledger"], &["sent", "confirmed", "accepted", "unknown"]);
+    figures.take_all(&report["ledger"], &["verified", "lost", "lost_in_transport", "altered"]);
     figures.take("verdict", report.pointer("/verdict/status"));
     figures.take("reason", report.pointer("/verdict/reasons/0"));
     figures.0.into()
@@ -221,6 +202,13 @@ impl Figures {
     fn take(&mut self, name: &str, value: Option<&Value>) {
         if let Some(value) = value.filter(|value| !value.is_null()) {
             self.0.insert(name.to_owned(), value.clone());
+        }
+    }
+
+    /// Takes these from a part of the report, under the names that they have there.
+    fn take_all(&mut self, part: &Value, names: &[&str]) {
+        for name in names {
+            self.take(name, part.get(name));
         }
     }
 }

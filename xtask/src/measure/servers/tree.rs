@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::fs;
 
+use crate::proc_files::{kib, stat_number};
+
 /// Clock ticks per second in proc_pid_stat(5), on every machine that Linux runs on today.
 const TICKS_PER_S: f64 = 100.0;
 
@@ -55,22 +57,17 @@ fn is_below(stat: Stat, roots: &[u32], stats: &HashMap<u32, Stat>) -> bool {
 
 fn parsed(text: &str) -> Option<Stat> {
     let (pid, _) = text.split_once(' ')?;
-    // The name may hold spaces and parentheses; the last one closes it.
-    let (_, rest) = text.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split(' ').collect();
-    // Fields 14 to 17, and the state is field 3.
-    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>());
+    // User and system time, its own and that of its children.
+    let ticks = (14..=17).map(|number| stat_number(text, number));
     Some(Stat {
         pid: pid.parse().ok()?,
-        parent: fields.get(1)?.parse().ok()?,
-        ticks: ticks.sum::<Result<u64, _>>().ok()?,
+        parent: stat_number(text, 4)?.try_into().ok()?,
+        ticks: ticks.sum::<Option<u64>>()?,
     })
 }
 
 fn pss_bytes(text: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    kib(text, "Pss:").unwrap_or(0) * 1024
 }
 
 #[cfg(test)]
