@@ -11,12 +11,12 @@ use super::RunArgs;
 /// `tsb run`
 #[derive(Debug, Args)]
 pub struct SharedRunArgs {
-    /// How hosts share it.
-    #[command(flatten)]
-    pub hosts: HostsArgs,
     /// The options of a run.
     #[command(flatten)]
     pub run: RunArgs,
+    /// How hosts share it. Last: its heading would also be that of what follows.
+    #[command(flatten)]
+    pub hosts: HostsArgs,
 }
 
 /// How hosts share a run.
@@ -28,16 +28,25 @@ pub struct HostsArgs {
     /// `etcd://HOST[:PORT][,HOST...]/PREFIX`, with the options of the store etcd: (`tls=1`,
     /// `credentials=FILE`; also TSB_CREDENTIALS_ETCD). All keys below the prefix are the run's. Each
     /// host runs `tsb join` with the same address. The store must be a server that all hosts reach.
-    #[arg(long, value_name = "ADDRESS", requires = "hosts", hide_short_help = true)]
+    /// Without it or --hosts-local, this process runs the whole fleet.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        requires = "hosts",
+        group = "sharing",
+        hide_short_help = true
+    )]
     pub coordinator: Option<Typed>,
     /// Number of hosts; the run starts when that many have joined
+    ///
+    /// --coordinator needs it; --hosts-local is given instead of both.
     #[arg(long, value_name = "N", requires = "coordinator", hide_short_help = true)]
     pub hosts: Option<usize>,
     /// Share the run among this many processes on this machine, without etcd
     ///
     /// For trying it, for machines with several NUMA nodes, and for servers that limit the
-    /// connections of a process.
-    #[arg(long, value_name = "N", conflicts_with = "coordinator", hide_short_help = true)]
+    /// connections of a process. Without it or --coordinator, this process runs the whole fleet.
+    #[arg(long, value_name = "N", group = "sharing", hide_short_help = true)]
     pub hosts_local: Option<usize>,
     /// Address at which the hosts compare their clocks with this one [default: 127.0.0.1:0]
     ///
@@ -47,7 +56,13 @@ pub struct HostsArgs {
     #[arg(long, value_name = "ADDRESS", requires = "coordinator", hide_short_help = true)]
     pub clock_listen: Option<SocketAddr>,
     /// Longest wait until all hosts have joined
-    #[arg(long, value_name = "DURATION", default_value = "5m", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "5m",
+        requires = "sharing",
+        hide_short_help = true
+    )]
     pub hosts_wait: String,
 }
 
@@ -82,7 +97,7 @@ pub struct JoinArgs {
     pub journal: Option<PathBuf>,
     /// Longest time that a call into the store may take after a stop or after the end of the run
     ///
-    /// As for `tsb run`.
+    /// As in `tsb run`: without it, 30s after a stop (Ctrl-C, SIGTERM), and 10m after the end.
     #[arg(long, value_name = "DURATION")]
     pub store_timeout: Option<String>,
     /// Print no progress on stderr

@@ -267,7 +267,10 @@ pub(super) fn scalar(key: &str, value: &DeValue<'_>) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, Command};
+
     use super::*;
+    use crate::args::HostsArgs;
 
     fn parsed(text: &str) -> Result<RunArgs, String> {
         whole(text).map(|file| file.args)
@@ -434,7 +437,11 @@ mod tests {
         let command = crate::args::command();
         let run = command.find_subcommand("run").unwrap();
         let flags = run.get_arguments().filter_map(Arg::get_long);
-        let flags = flags.filter(|flag| !NOT_KEYS.contains(flag) && !["help", "version"].contains(flag));
+        let sharing = HostsArgs::augment_args(Command::new("sharing"));
+        let of_sharing: Vec<&str> = sharing.get_arguments().filter_map(Arg::get_long).collect();
+        let flags = flags.filter(|flag| {
+            !NOT_KEYS.contains(flag) && !of_sharing.contains(flag) && !["help", "version"].contains(flag)
+        });
         let mut flags: Vec<&str> = flags.collect();
         let mut keys = keys();
         flags.sort_unstable();

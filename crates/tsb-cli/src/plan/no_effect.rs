@@ -177,6 +177,11 @@ pub fn check_shared(args: &RunArgs) -> Result<(), Failure> {
             "the hosts of a run take part once",
         ),
         ("--expose", args.expose.is_some(), "the leader measures nothing itself"),
+        (
+            "--progress live",
+            args.progress == Progress::Live,
+            "the leader prints lines",
+        ),
     ];
     refuse(&refused, "leave it out")
 }

@@ -322,6 +322,14 @@ fn what_cannot_be_shared_is_refused_with_a_reason() {
     refused(&["--hosts-local", "3", "--series", "54"], "it has 2 groups of series");
     refused(&["--coordinator", "memory:", "--hosts", "2"], "give etcd://HOST");
     refused(&["--hosts", "2"], "--coordinator");
+    refused(&["--hosts-wait", "1m"], "--hosts-local");
+    let local_and_etcd = ["--hosts-local", "2", "--coordinator", "etcd://127.0.0.1/runs"];
+    refused(&local_and_etcd, "cannot be used with");
+    // Without --quiet, which --progress contradicts.
+    let live = output_of(&["run", "--hosts-local", "2", "--progress", "live"]);
+    let said = stderr(&live);
+    assert!(said.contains("the leader prints lines"), "{said}");
+    assert_eq!(live.status.code(), Some(2), "{said}");
     assert!(!Path::new(&file[7..]).exists());
 }
 

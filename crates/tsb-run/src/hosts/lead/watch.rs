@@ -55,7 +55,8 @@ impl Leader<'_> {
                 self.say(hosts);
             }
             if deadline_ns.is_some_and(|deadline_ns| now >= deadline_ns) {
-                let late = hosts.iter_mut().filter(|(name, _)| !ended.contains(*name));
+                let is_late = |(name, host): &(&String, &mut Host)| host.lost.is_none() && !ended.contains(*name);
+                let late = hosts.iter_mut().filter(is_late);
                 for (name, host) in late {
                     self.lose(name, host, "it did not report in time".to_owned())?;
                 }
