@@ -1,21 +1,19 @@
 //! One auditing thread: generates again what was sent to a series, reads the series from the
 //! store, and compares the two.
 
+mod archives;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use tsb_core::time::SECOND_NS;
 use tsb_core::workload::Replay;
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::{
-    ArchiveRule, Consolidated, Exactness, OnConflict, Query, Resample, SlotArchives, StoreExt as _, TimeRange,
-};
+use tsb_stores::{Exactness, Query, TimeRange};
 
-use super::compare::{Columns, Difference, Rules, compare};
-use super::consolidate::{self, ArchiveRows, StoreAnswer, UncertainSamples};
+use super::compare::{Columns, Difference, Rules, Tally, compare};
+use super::consolidate::UncertainSamples;
 use super::newest::Wrong;
-use super::slots::{self, SlotAnswer};
 use super::{Audit, NamedSamples, Scope, TicksByGroup};
 
 /// Number of series that an auditor claims at a time.
@@ -24,16 +22,30 @@ const STRIDE: usize = 64;
 /// store that parses times as floats rounds them.
 const MISPLACED_NS: i64 = 4_000;
 
-/// Seconds for which, beside two slots, the oldest slots of an archive may be missing although they
-/// are kept: while it is read, time goes on.
-const OLDEST_S: i64 = 5;
-
-/// The store's answers about the newest samples of some series, given without reading the
-/// series.
-#[derive(Debug, Default)]
+/// The store's answers about the newest samples of a series, given without reading the series.
+#[derive(Clone, Copy, Debug)]
 struct StatedNewest {
-    newest: Vec<Option<Timestamp>>,
-    accepted: Vec<Option<Timestamp>>,
+    newest: Option<Timestamp>,
+    accepted: Option<Timestamp>,
+}
+
+/// What is expected of a series, beside the samples that were sent to it.
+#[derive(Debug)]
+struct Expected {
+    id: SeriesId,
+    stated: StatedNewest,
+    newest_sent: Option<Timestamp>,
+    /// The samples that were never answered, by timestamp.
+    unanswered: Option<HashMap<Timestamp, u32>>,
+}
+
+/// What a comparison found in a series.
+#[derive(Debug)]
+struct Compared {
+    tally: Tally,
+    /// The newest timestamp that a query returned.
+    newest: Option<Timestamp>,
+    differences: Vec<Difference>,
 }
 
 /// One thread's part of an audit.
@@ -80,21 +92,11 @@ impl<'a> Auditor<'a> {
     pub(super) fn compare(mut self, rules: &Rules, done: &AtomicU64) -> tsb_stores::Result<Audit> {
         while let Some(ids) = self.take() {
             let ids: Vec<SeriesId> = ids.collect();
-            let said = self.ask(&ids)?;
-            for (index, &id) in ids.iter().enumerate() {
-                self.send(id);
-                let newest_sent = self.sent.times.iter().max().copied();
-                let accepted = said.accepted[index];
-                let newest_found = self.one(id, rules, accepted)?;
-                let (said, kept_from) = (said.newest[index], rules.keeps_from);
-                let heard = self.scope.heard;
-                let wrong = heard.check(id, newest_sent, said, newest_found, kept_from);
-                // What was visible and not acknowledged may be gone after a restart.
-                let wrong = wrong.filter(|wrong| !(self.scope.is_unconfirmed && matches!(wrong, Wrong::Back { .. })));
-                let wrong = wrong.or_else(|| is_ahead(accepted, newest_sent));
-                if let Some(wrong) = wrong {
-                    self.audit.wrong_answers.push(id, wrong);
-                }
+            let stated = self.ask(&ids)?;
+            match rules.exactness {
+                Exactness::Consolidated(rule) => self.compare_rows(&ids, &stated, rules, &rule)?,
+                Exactness::Slots(rule) => self.compare_slots(&ids, &stated, rules, &rule)?,
+                _ => self.compare_samples(&ids, &stated, rules)?,
             }
             done.fetch_add(ids.len() as u64, Ordering::Relaxed);
         }
@@ -129,65 +131,114 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Compares what was sent to one series with what the store returns. Returns the newest
-    /// timestamp that a query returned.
-    fn one(
-        &mut self,
-        id: SeriesId,
-        rules: &Rules,
-        accepted: Option<Timestamp>,
-    ) -> tsb_stores::Result<Option<Timestamp>> {
-        let mut notes = Vec::new();
-        let note = &mut |difference| notes.push(difference);
-        let mut unanswered = self.made_in(&self.named.unanswered, id);
-        let is_rows = matches!(rules.exactness, Exactness::Consolidated(_));
-        if let (true, true, Some(open)) = (self.scope.is_cut_off, is_rows, &mut unanswered) {
-            self.cut_off(open, accepted);
+    /// Compares series whose samples are read back as they were sent: all are asked for at once,
+    /// and each is compared as soon as it has been read.
+    fn compare_samples(&mut self, ids: &[SeriesId], stated: &[StatedNewest], rules: &Rules) -> tsb_stores::Result<()> {
+        let scope = self.scope;
+        let range = TimeRange {
+            start: scope.since.unwrap_or(Timestamp::MIN),
+            ..TimeRange::ALL
+        };
+        let (mut at, mut repeated) = (0, 0);
+        let answer = scope.answered(&mut repeated, || {
+            // After an answer that broke off, the series that it was about is read again.
+            self.found.clear();
+            let query = Query {
+                series: &ids[at..],
+                range,
+                resample: None,
+            };
+            let mut unexpected = None;
+            scope.store.query(&query, &mut |series, times, values| {
+                let Some(ahead) = ids[at..].iter().position(|id| *id == series) else {
+                    unexpected = Some(series);
+                    return ControlFlow::Break(());
+                };
+                for _ in 0..ahead {
+                    self.compare_read(ids[at], stated[at], rules);
+                    at += 1;
+                }
+                self.found.times.extend_from_slice(times);
+                self.found.values.extend_from_slice(values);
+                ControlFlow::Continue(())
+            })?;
+            unexpected.map_or(Ok(()), |series| Err(out_of_order(series)))
+        });
+        self.audit.repeated_reads += repeated;
+        answer?;
+        for at in at..ids.len() {
+            self.compare_read(ids[at], stated[at], rules);
         }
-        if let Some(unanswered) = &unanswered {
+        Ok(())
+    }
+
+    /// Compares the samples of a series that have been read, and forgets them.
+    fn compare_read(&mut self, id: SeriesId, stated: StatedNewest, rules: &Rules) {
+        let expected = self.expect(id, stated, rules);
+        let mut differences = Vec::new();
+        let tally = compare(&mut self.sent, &self.found, rules, &mut |found| differences.push(found));
+        let newest = self.found.times.last().copied();
+        self.found.clear();
+        let compared = Compared {
+            tally,
+            newest,
+            differences,
+        };
+        self.conclude(expected, compared, rules);
+    }
+
+    /// Generates what was sent to a series, and says what else is expected of it.
+    fn expect(&mut self, id: SeriesId, stated: StatedNewest, rules: &Rules) -> Expected {
+        self.send(id);
+        let newest_sent = self.sent.times.iter().max().copied();
+        let mut unanswered = self.made_in(&self.named.unanswered, id);
+        if let Some(unanswered) = &mut unanswered {
+            if self.scope.is_cut_off && matches!(rules.exactness, Exactness::Consolidated(_)) {
+                self.cut_off(unanswered, stated.accepted);
+            }
             self.audit.unanswered += unanswered.values().map(|&samples| u64::from(samples)).sum::<u64>();
         }
-        let (mut tally, newest) = if let Exactness::Consolidated(rule) = rules.exactness {
-            let admitted = (rules.late == OnConflict::Rejected).then(|| accepted.unwrap_or(Timestamp::MIN));
-            let rows = self.archives(&rule, id)?;
-            let newest = rows.first().and_then(|rows| rows.last()).map(|&(end_s, _)| end_s);
-            let uncertain = self.uncertain(id);
-            // A row does not show whether a particular sample is in it.
-            unanswered = None;
-            let answer = StoreAnswer {
-                rows,
-                admitted,
-                is_continued: self.scope.since.is_some(),
-            };
-            let tally = consolidate::compare(&rule, &self.sent, &uncertain, &answer, note);
-            (tally, self.scope.of_this_run(newest.map(Timestamp::from_secs)))
-        } else if let Exactness::Slots(rule) = rules.exactness {
-            let answer = self.slots(&rule, id)?;
-            let newest = answer
-                .archives
-                .first()
-                .and_then(|slots| slots.keys().next_back().copied());
-            let may_be_absent = self.scope.is_unconfirmed || unanswered.is_some();
-            let tally = slots::compare(&rule, &self.sent, may_be_absent, &answer, note);
-            (tally, self.scope.of_this_run(newest.map(Timestamp::from_secs)))
-        } else {
-            self.read(id)?;
-            let tally = compare(&mut self.sent, &self.found, rules, note);
-            (tally, self.found.times.last().copied())
-        };
+        Expected {
+            id,
+            stated,
+            newest_sent,
+            unanswered,
+        }
+    }
+
+    /// Adds what was found in a series. Missing samples that nobody acknowledged are absent, and
+    /// what the store stated of its newest sample must agree.
+    fn conclude(&mut self, expected: Expected, compared: Compared, rules: &Rules) {
+        let Expected {
+            id,
+            stated,
+            newest_sent,
+            unanswered,
+        } = expected;
+        let Compared {
+            mut tally,
+            newest,
+            mut differences,
+        } = compared;
         let absent = if self.scope.is_unconfirmed {
             self.audit.unanswered += self.sent.len() as u64;
-            forgive(&mut notes)
+            forgive(&mut differences)
         } else {
-            unanswered.map_or(0, |unanswered| settle(&mut notes, unanswered))
+            unanswered.map_or(0, |unanswered| settle(&mut differences, unanswered))
         };
         tally.missing -= absent;
         self.audit.absent += absent;
         self.audit.tally.add(&tally);
-        for difference in notes {
+        for difference in differences {
             self.audit.note(id, difference);
         }
-        Ok(newest)
+        let heard = self.scope.heard;
+        let wrong = heard.check(id, newest_sent, stated.newest, newest, rules.keeps_from);
+        // What was visible and not acknowledged may be gone after a restart.
+        let wrong = wrong.filter(|wrong| !(self.scope.is_unconfirmed && matches!(wrong, Wrong::Back { .. })));
+        if let Some(wrong) = wrong.or_else(|| is_ahead(stated.accepted, newest_sent)) {
+            self.audit.wrong_answers.push(id, wrong);
+        }
     }
 
     /// Removes the samples after the newest accepted one from those sent to a series whose run
@@ -216,85 +267,26 @@ impl<'a> Auditor<'a> {
         ticks.samples_of(id, self.scope.workload, &mut self.replay)
     }
 
-    fn ask(&mut self, ids: &[SeriesId]) -> tsb_stores::Result<StatedNewest> {
-        let mut said = StatedNewest {
-            newest: vec![None; ids.len()],
-            accepted: vec![None; ids.len()],
-        };
+    fn ask(&mut self, ids: &[SeriesId]) -> tsb_stores::Result<Vec<StatedNewest>> {
+        let (mut newest, mut accepted) = (vec![None; ids.len()], vec![None; ids.len()]);
         let (scope, repeated) = (self.scope, &mut self.audit.repeated_reads);
-        scope.answered(repeated, || scope.store.newest(ids, &mut said.newest))?;
-        scope.answered(repeated, || scope.store.newest_accepted(ids, &mut said.accepted))?;
-        for at in said.newest.iter_mut().chain(&mut said.accepted) {
-            *at = self.scope.of_this_run(*at);
-        }
-        Ok(said)
+        scope.answered(repeated, || scope.store.newest(ids, &mut newest))?;
+        scope.answered(repeated, || scope.store.newest_accepted(ids, &mut accepted))?;
+        let stated = newest.into_iter().zip(accepted);
+        let stated = stated.map(|(newest, accepted)| StatedNewest {
+            newest: scope.of_this_run(newest),
+            accepted: scope.of_this_run(accepted),
+        });
+        Ok(stated.collect())
     }
+}
 
-    /// The known rows of every archive, each with the time of its end.
-    fn archives(&mut self, rule: &Consolidated, id: SeriesId) -> tsb_stores::Result<Vec<ArchiveRows>> {
-        let (scope, repeated) = (self.scope, &mut self.audit.repeated_reads);
-        let read = |archive: ArchiveRule| {
-            let span_s = rule.step_s as i64 * i64::from(archive.steps);
-            let resample = Resample {
-                step_ns: span_s * 1_000_000_000,
-                consolidation: archive.consolidation,
-            };
-            let rows = scope.answered(repeated, || scope.store.rows(id, TimeRange::ALL, Some(resample)))?;
-            // A resampled row is stamped with its start.
-            Ok(rows
-                .into_iter()
-                .map(|(at, value)| (at.as_secs() + span_s, value))
-                .collect())
-        };
-        rule.archives().map(read).collect()
-    }
-
-    /// The known slots of every archive, and since when each keeps them.
-    fn slots(&mut self, rule: &SlotArchives, id: SeriesId) -> tsb_stores::Result<SlotAnswer> {
-        let (scope, repeated) = (self.scope, &mut self.audit.repeated_reads);
-        let mut answer = SlotAnswer {
-            since_s: self.scope.since.map(Timestamp::as_secs),
-            ..SlotAnswer::default()
-        };
-        let newest_sent_s = self.sent.times.iter().max().map(|at| at.as_secs());
-        for (level, archive) in rule.archives().enumerate() {
-            let resample = Resample {
-                step_ns: archive.slot_s * SECOND_NS as i64,
-                consolidation: rule.consolidation,
-            };
-            let rows = scope.answered(repeated, || {
-                scope.store.rows(id, TimeRange::ALL, (level > 0).then_some(resample))
-            })?;
-            answer
-                .archives
-                .push(rows.into_iter().map(|(at, value)| (at.as_secs(), value)).collect());
-            let now_s = self.scope.clock.wall().as_secs();
-            let newest_s = newest_sent_s.map_or(now_s, |at_s| at_s.max(now_s));
-            answer
-                .keeps_from_s
-                .push(newest_s - archive.retention_s() + 2 * archive.slot_s + OLDEST_S);
-        }
-        Ok(answer)
-    }
-
-    fn read(&mut self, id: SeriesId) -> tsb_stores::Result<()> {
-        let (scope, found) = (self.scope, &mut self.found);
-        let query = Query {
-            series: &[id],
-            range: TimeRange {
-                start: scope.since.unwrap_or(Timestamp::MIN),
-                ..TimeRange::ALL
-            },
-            resample: None,
-        };
-        scope.answered(&mut self.audit.repeated_reads, || {
-            found.clear();
-            scope.store.query(&query, &mut |_, times, values| {
-                found.times.extend_from_slice(times);
-                found.values.extend_from_slice(values);
-                ControlFlow::Continue(())
-            })
-        })
+/// The error of a store that answered about a series out of the order asked, or about one that was
+/// not asked for.
+fn out_of_order(series: SeriesId) -> tsb_stores::Error {
+    tsb_stores::Error::Backend {
+        action: "tell its series apart".to_owned(),
+        source: format!("the store answered about series {series}, which was not the next one asked for").into(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A store that fails on purpose: chosen calls of a chosen method return an error or panic.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,6 +26,10 @@ pub(crate) enum Method {
     Durable,
     Flush,
     Query,
+    /// Not a call: a chunk of an answer, which breaks off before it.
+    Chunk,
+    /// Not a call: the series that a chunk is about; it is said to be series 0.
+    ChunkName,
     Stats,
     Close,
     Drop,
@@ -175,7 +179,16 @@ impl Store for FaultyStore {
     fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         self.queries.fetch_add(1, Ordering::SeqCst);
         self.call(Method::Query)?;
-        self.inner.query(query, visit)
+        let mut broken_off = Ok(());
+        self.inner.query(query, &mut |series, times, values| {
+            broken_off = self.call(Method::Chunk);
+            if broken_off.is_err() {
+                return ControlFlow::Break(());
+            }
+            let is_named = self.call(Method::ChunkName).is_ok();
+            visit(if is_named { series } else { SeriesId(0) }, times, values)
+        })?;
+        broken_off
     }
     fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
         self.call(Method::Newest)?;

@@ -263,29 +263,35 @@ fn a_store_that_answers_slowly_is_stale() {
     assert!(staleness.p50_ms > 0.0, "{staleness:?}");
 }
 
-/// The store is silent in the first calls of its read-back.
-fn read_back_after_silence(calls: std::ops::Range<u64>) -> Run {
-    let fault = Fault {
-        method: Method::Query,
-        kind: IsSilent,
-        calls,
-    };
-    let [outcome, _] = in_each(&[fault], Inproc);
+/// The run of a store with a fault in its read-back.
+fn read_back_with(method: Method, kind: FailureKind, calls: std::ops::Range<u64>) -> Run {
+    let [outcome, _] = in_each(&[Fault { method, kind, calls }], Inproc);
     let (report, _) = outcome;
     report.runs[0].clone()
 }
 
+/// It fails before its answers, and within one that is about many series.
 #[test]
 fn a_store_that_is_silent_at_first_is_read_back() {
-    let run = read_back_after_silence(0..2);
-    is_whole(&run, "silent twice");
-    let note = "2 reads of the read-back were not answered, and were repeated";
-    assert!(run.notes.iter().any(|said| said == note), "{:?}", run.notes);
+    for (method, calls) in [(Method::Query, 0..2), (Method::Chunk, 20..22)] {
+        let run = read_back_with(method, IsSilent, calls);
+        is_whole(&run, "silent twice");
+        let note = "2 reads of the read-back were not answered, and were repeated";
+        assert!(run.notes.iter().any(|said| said == note), "{method:?}: {:?}", run.notes);
+    }
+}
+
+#[test]
+fn an_answer_about_another_series_is_an_error() {
+    let run = read_back_with(Method::ChunkName, Errs, 20..21);
+    assert_eq!(run.verdict.status, Status::Invalid, "{:?}", run.verdict);
+    let is_said = |reason: &String| reason.contains("the store answered about series #0, which was not the next");
+    assert!(run.verdict.reasons.iter().any(is_said), "{:?}", run.verdict.reasons);
 }
 
 #[test]
 fn a_store_that_stays_silent_is_not_verified() {
-    let run = read_back_after_silence(0..u64::MAX);
+    let run = read_back_with(Method::Query, IsSilent, 0..u64::MAX);
     assert_eq!(run.verdict.status, Status::Unverified, "{:?}", run.verdict);
     let reasons = &run.verdict.reasons;
     assert!(
