@@ -14,6 +14,7 @@ use tsb_stores::{Exactness, Query, TimeRange};
 use super::compare::{Columns, Difference, Rules, Tally, compare};
 use super::consolidate::UncertainSamples;
 use super::newest::Wrong;
+use super::stated::StatedNewest;
 use super::{Audit, NamedSamples, Scope, TicksByGroup};
 
 /// Number of series that an auditor claims at a time.
@@ -21,13 +22,6 @@ const STRIDE: usize = 64;
 /// Nanoseconds by which the store's newest accepted timestamp may differ from the one sent: a
 /// store that parses times as floats rounds them.
 const MISPLACED_NS: i64 = 4_000;
-
-/// The store's answers about the newest samples of a series, given without reading the series.
-#[derive(Clone, Copy, Debug)]
-struct StatedNewest {
-    newest: Option<Timestamp>,
-    accepted: Option<Timestamp>,
-}
 
 /// What is expected of a series, beside the samples that were sent to it.
 #[derive(Debug)]
@@ -88,15 +82,21 @@ impl<'a> Auditor<'a> {
         newest
     }
 
-    /// Claims and compares series until none is left.
-    pub(super) fn compare(mut self, rules: &Rules, done: &AtomicU64) -> tsb_stores::Result<Audit> {
+    /// Claims and compares series until none is left. `stated` is what the store states of the newest
+    /// sample of each.
+    pub(super) fn compare(
+        mut self,
+        rules: &Rules,
+        stated: &[StatedNewest],
+        done: &AtomicU64,
+    ) -> tsb_stores::Result<Audit> {
         while let Some(ids) = self.take() {
             let ids: Vec<SeriesId> = ids.collect();
-            let stated = self.ask(&ids)?;
+            let stated = &stated[ids[0].index()..][..ids.len()];
             match rules.exactness {
-                Exactness::Consolidated(rule) => self.compare_rows(&ids, &stated, rules, &rule)?,
-                Exactness::Slots(rule) => self.compare_slots(&ids, &stated, rules, &rule)?,
-                _ => self.compare_samples(&ids, &stated, rules)?,
+                Exactness::Consolidated(rule) => self.compare_rows(&ids, stated, rules, &rule)?,
+                Exactness::Slots(rule) => self.compare_slots(&ids, stated, rules, &rule)?,
+                _ => self.compare_samples(&ids, stated, rules)?,
             }
             done.fetch_add(ids.len() as u64, Ordering::Relaxed);
         }
@@ -265,19 +265,6 @@ impl<'a> Auditor<'a> {
     /// Counts the samples of a series in the given ticks, by timestamp.
     fn made_in(&mut self, ticks: &TicksByGroup, id: SeriesId) -> Option<HashMap<Timestamp, u32>> {
         ticks.samples_of(id, self.scope.workload, &mut self.replay)
-    }
-
-    fn ask(&mut self, ids: &[SeriesId]) -> tsb_stores::Result<Vec<StatedNewest>> {
-        let (mut newest, mut accepted) = (vec![None; ids.len()], vec![None; ids.len()]);
-        let (scope, repeated) = (self.scope, &mut self.audit.repeated_reads);
-        scope.answered(repeated, || scope.store.newest(ids, &mut newest))?;
-        scope.answered(repeated, || scope.store.newest_accepted(ids, &mut accepted))?;
-        let stated = newest.into_iter().zip(accepted);
-        let stated = stated.map(|(newest, accepted)| StatedNewest {
-            newest: scope.of_this_run(newest),
-            accepted: scope.of_this_run(accepted),
-        });
-        Ok(stated.collect())
     }
 }
 

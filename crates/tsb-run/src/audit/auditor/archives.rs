@@ -9,10 +9,11 @@ use tsb_stores::{
     ArchiveRule, Consolidated, OnConflict, Query, Resample, SlotArchive, SlotArchives, StoreExt as _, TimeRange,
 };
 
-use super::{Auditor, Compared, StatedNewest};
+use super::{Auditor, Compared};
 use crate::audit::Rules;
 use crate::audit::consolidate::{self, ArchiveRows, StoreAnswer};
 use crate::audit::slots::{self, KnownSlots, SlotAnswer};
+use crate::audit::stated::StatedNewest;
 
 /// Seconds for which, beside two slots, the oldest slots of an archive may be missing although they
 /// are kept: while it is read, time goes on.
