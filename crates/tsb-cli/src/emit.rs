@@ -233,12 +233,13 @@ fn latency(endpoint: &Endpoint, driven: &PassResult) -> EndLatency {
     latency
 }
 
-fn notes(endpoint: &Endpoint, driven: &PassResult) -> Vec<String> {
+fn notes(context: &RunContext, endpoint: &Endpoint, driven: &PassResult) -> Vec<String> {
     let is_answered = endpoint.transport.is_answered();
     let missing = missing_note(driven.response.total.count(), missing(driven)).filter(|_| is_answered);
     let held = (!is_answered).then(|| "nothing acknowledged anything: held is what the kernel took".to_owned());
     let failed = driven.failures.iter().map(|failure| format!("failed: {failure}"));
-    missing.into_iter().chain(held).chain(failed).collect()
+    let late = driven.late_start_note(context);
+    missing.into_iter().chain(held).chain(late).chain(failed).collect()
 }
 
 fn rate(context: &RunContext, endpoint: &Endpoint, driven: &PassResult) -> Rate {
@@ -294,7 +295,7 @@ fn result(context: &RunContext, endpoint: &Endpoint, all: &SendResults) -> EmitR
     report.resources.clone_from(&seen.resources);
     report.issued = issued(&driven.issued);
     report.exceptions = exceptions(driven);
-    report.notes = notes(endpoint, driven);
+    report.notes = notes(context, endpoint, driven);
     report.closing = wire.map(|wire| {
         let closings = wire.closings.iter();
         closings.map(|(way, count)| ((*way).to_owned(), *count)).collect()
@@ -365,8 +366,7 @@ fn text(endpoint: &Endpoint, driven: &PassResult, result: &EmitReport) -> String
             units::bytes(wire.send_buffer_bytes as f64),
         ));
     }
-    let notes = notes(endpoint, driven);
-    lines.extend(notes.iter().map(|note| foreign::line(note).into_owned()));
+    lines.extend(result.notes.iter().map(|note| foreign::line(note).into_owned()));
     let unread = if endpoint.transport.is_answered() {
         "UNVERIFIED: nothing was read back\n"
     } else {

@@ -68,7 +68,10 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     let phases = phases::of(&context.plan, &intervals, driven);
     let verdict = judge::verdict(parts, &ledger, &rate, &phases);
     let cost = cost(parts);
+    // Reading back may have found some of it.
+    let damage = parts.store.stats().damage;
     let mut notes = notes(parts);
+    notes.extend(damage.iter().map(ToString::to_string));
     notes.extend(phases::note(&phases).filter(|_| !driven.interrupted));
     notes.extend(unexplained(&cost));
     let protocol = context.plan.transport.is_wire().then_some(context.plan.protocol);
@@ -118,7 +121,7 @@ pub(super) fn assemble(parts: &Parts<'_>) -> Run {
     run.listener = listener(parts);
     run.issued = issued(&driven.issued);
     run.exceptions = Some(ledger_inputs.exceptions());
-    run.damage = parts.store.stats().damage;
+    run.damage = damage;
     run.notes = notes;
     run
 }
@@ -445,6 +448,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
         parts.performed.driven.response.total.count(),
         missing(&parts.performed.driven),
     ));
+    notes.extend(parts.performed.driven.late_start_note(context));
     notes.extend(driven_directly(parts));
     notes.extend(in_flight(parts));
     notes.extend(unacknowledged(parts));
@@ -452,7 +456,6 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
     notes.extend(parts.performed.unflushed.clone());
     notes.extend(repeated_reads(parts));
     notes.extend(seen_from_outside(parts));
-    notes.extend(parts.store.stats().damage.iter().map(ToString::to_string));
     notes
 }
 

@@ -131,9 +131,9 @@ impl<'a> ReportedCpu<'a> {
 }
 
 impl Span {
-    /// Begins. Call it, and [`Self::end`], in the thread that drives the run.
-    pub(super) fn begin(store: &dyn Store) -> Self {
-        let own_ns = store.stats().own_cpu_ns;
+    /// Begins; `own_ns` is the CPU time of the store's own threads at about this moment, in nanoseconds.
+    /// Call it, and [`Self::end`], in the thread that drives the run.
+    pub(super) fn begin(own_ns: Option<u64>) -> Self {
         Self {
             process_ns: process_cpu_ns(),
             thread_ns: thread_cpu_ns(),

@@ -10,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 
 use tsb_core::Timestamp;
 use tsb_core::report::Run;
-use tsb_stores::{AsyncStore, Scope as FlushScope, Store};
+use tsb_stores::{AsyncStore, Scope as FlushScope, Stats, Store};
 
 use super::assemble::{Parts, assemble, ledger_inputs};
 use super::cost::{ReportedCpu, Span};
@@ -18,13 +18,14 @@ use super::guarded_store::{GuardedStore, caught};
 use super::loss_window::LossWindow;
 use super::monitor::{Monitor, MonitorInputs, Observed};
 use super::path::{Pass, PassResult, accepted};
+use super::preload::{self, Preloaded};
 use super::queries::{self, AskedStream, JudgedStream, QueryStreams};
 use super::read_back::{cannot, note, read_back};
 use super::results::{Finished, Performed, ReadBack};
 use super::run_context::RunContext;
 use super::run_state::{RunState, StartedRun};
 use super::store_timeouts::{WaitOutcome, Waiting};
-use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, phase_faults, preload, projection};
+use super::{aftermath, asked, ceiling, earlier, fit, in_flight, journaled, phase_faults, projection};
 use crate::controls::{Controls, StopFlags};
 use crate::damage::ReportedDamage;
 use crate::error::Error;
@@ -231,17 +232,19 @@ fn run_behind(
     controls.observer.begin(&run_info(context, store));
     let ceiling = calibrate(context, controls, state)?;
     asked::check(context, ceiling)?;
-    if let Some(preloaded) = preload::fill(context, raw, &**store, controls, (&state.totals.calls, &state.rejects))? {
+    let preloaded = preload::fill(context, raw, &**store, controls, (&state.totals.calls, &state.rejects))?;
+    if let Some(preloaded) = preloaded {
         let _ = state.preloaded.set(preloaded);
-        let _ = state.start.set((context.soon(), preloaded.base));
     }
-    if let Some(barrier) = &controls.start {
-        let _ = state.start.set(barrier.wait(&*context.clock)?);
-    }
+    // Some servers count all their samples for it, which takes long. So it is asked before the start is
+    // set: samples would be sent later than their timestamps say.
+    let before = store.stats();
+    let (start_ns, base) = start(context, controls, preloaded)?;
+    let _ = state.start.set((start_ns, base));
     controls.enter(Phase::Running);
-    let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
     starts_in(start_ns.saturating_sub(context.clock.now()));
-    let performed = Arc::new(perform(started, opened, controls, state)?);
+    let performed = perform(started, opened, controls, state, (start_ns, base), &before)?;
+    let performed = Arc::new(performed);
     let _ = state.performed.set(Arc::clone(&performed));
     let held = performed.held_per_second();
     let stats = performed.stats.clone().unwrap_or_default();
@@ -355,15 +358,25 @@ fn run_info(context: &RunContext, store: &Arc<dyn Store>) -> RunInfo {
     }
 }
 
+/// When to begin, on the clock, and the timestamp of that moment.
+fn start(context: &RunContext, controls: &Controls, preloaded: Option<Preloaded>) -> Result<(u64, Timestamp), Error> {
+    match (&controls.start, preloaded) {
+        (Some(barrier), _) => barrier.wait(&*context.clock),
+        (None, Some(preloaded)) => Ok((context.soon(), preloaded.base)),
+        (None, None) => Ok(context.beginning()),
+    }
+}
+
 fn perform(
     started: &StartedRun,
     opened: &OpenedStore,
     controls: &Controls,
     state: &RunState,
+    (start_ns, base): (u64, Timestamp),
+    before: &Stats,
 ) -> Result<Performed, Error> {
     let StartedRun { context, live, .. } = started;
     let store: &Arc<dyn Store> = &(Arc::clone(&started.store) as Arc<dyn Store>);
-    let (start_ns, base) = *state.start.get_or_init(|| context.beginning());
     let (totals, rejects, watch) = (&state.totals, &state.rejects, &state.watch);
     let window = LossWindow::of(&**store, &context.clock, (start_ns, base), &context.timetable);
     let queries = QueryStreams::new(
@@ -379,7 +392,7 @@ fn perform(
         ..pass(started, opened, controls, state, (start_ns, base))
     };
     let monitor = state.monitor.get_or_init(|| {
-        let inputs = inputs(started, state, (start_ns, base), controls);
+        let inputs = inputs(started, state, (start_ns, base), before, controls);
         Arc::new(Monitor::new(inputs))
     });
     let followed = Followed {
@@ -393,7 +406,7 @@ fn perform(
         store: Some(&**store),
     };
     let mut follower = journaled::follower(controls, context, base, followed);
-    let mut span = Span::begin(&**store);
+    let mut span = Span::begin(before.own_cpu_ns);
     if let Some(planned_ns) = context.timetable.planned_ns() {
         state
             .over
@@ -483,13 +496,14 @@ fn inputs(
     started: &StartedRun,
     state: &RunState,
     (start_ns, base): (u64, Timestamp),
+    before: &Stats,
     controls: &Controls,
 ) -> MonitorInputs {
     MonitorInputs {
         context: Arc::clone(&started.context),
         store: Arc::clone(&started.store) as Arc<dyn Store>,
-        activities: started.store.stats().activity,
-        processes: started.store.stats().processes,
+        activities: before.activity.clone(),
+        processes: before.processes.clone(),
         start_ns,
         base,
         live: Arc::clone(&started.live),

@@ -20,6 +20,7 @@ use tsb_core::net::{
     TargetReport,
 };
 use tsb_core::schedule::{Slot, Timetable};
+use tsb_core::time::SECOND_NS;
 use tsb_core::workload::{Generator, Workload};
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::{AsyncStore, Error as StoreError, Store};
@@ -34,6 +35,7 @@ use super::sink::{SinkTotals, StoreSink, Writer};
 use crate::controls::RelayStarter;
 use crate::error::Error;
 use crate::plan::Transport;
+use crate::units;
 
 use watch::Timings;
 pub use watch::Watch;
@@ -138,11 +140,17 @@ impl std::fmt::Debug for Pass<'_> {
     }
 }
 
+/// A start that is later than this is noted: between two polls for the newest samples.
+const LATE_START_NS: u64 = SECOND_NS / 10;
+
 /// What a pass came to.
 #[derive(Debug, Default)]
 pub struct PassResult {
     /// When it started, on the clock.
     pub start_ns: u64,
+    /// How much later that was than planned: all samples were sent that much later than their timestamps
+    /// say.
+    pub late_start_ns: u64,
     /// From the first due time to the planned end or the last acceptance, if that is later.
     pub elapsed_ns: u64,
     /// From the first due time to the planned end; where the run was cut short, until then.
@@ -266,6 +274,18 @@ impl PassResult {
         self.service = timings.service.recording();
         self.breakdown = timings.breakdown;
         self.timed_samples = timings.samples;
+    }
+
+    /// A note on a pass that began so late that the ages of its samples show it.
+    pub fn late_start_note(&self, context: &RunContext) -> Option<String> {
+        let is_seen = self.late_start_ns >= LATE_START_NS && !context.plan.is_closed_loop();
+        is_seen.then(|| {
+            format!(
+                "all samples were sent {} later than their timestamps say, and look that much older: the connections \
+                 were not ready at the start",
+                units::exact_duration(self.late_start_ns / 1_000_000 * 1_000_000)
+            )
+        })
     }
 
     /// Ends the pass with the last acceptance, if that is later than the planned end.
@@ -489,6 +509,7 @@ impl Pass<'_> {
         }
         let driven = PassResult {
             start_ns: report.start_ns,
+            late_start_ns: report.start_ns.saturating_sub(self.start_ns),
             elapsed_ns: report.elapsed_ns(),
             asked_ns: report.asked_ns(),
             counts: report.counts,

@@ -12,6 +12,8 @@ use tsb_stores::{Ack, Capabilities, Error, Position, Query, Refusals, Result, Sc
 
 /// How long a slow call takes.
 const SLOW_NS: u64 = 60_000_000;
+/// How long a call takes that outlasts the wait for a start.
+const LONG_NS: u64 = 1_200_000_000;
 
 /// What every failure says.
 pub(crate) const MESSAGE: &str = "boom";
@@ -43,6 +45,8 @@ pub(crate) enum FailureKind {
     IsSilent,
     /// It takes longer than the interval of a series, and does not fail.
     IsSlow,
+    /// It takes longer than a run waits for its start, and does not fail.
+    TakesLong,
     Panics,
     /// It panics with a value that panics once more when it is dropped: this gets past the guard
     /// of a single call.
@@ -80,6 +84,10 @@ impl Fault {
             }),
             FailureKind::IsSlow => {
                 MonotonicClock::new().wait_until(SLOW_NS);
+                Ok(())
+            }
+            FailureKind::TakesLong => {
+                MonotonicClock::new().wait_until(LONG_NS);
                 Ok(())
             }
             FailureKind::Panics => panic!("{MESSAGE}"),

@@ -17,7 +17,7 @@ use tsb_core::verdict::Status;
 use tsb_run::{AskedRate, Controls, Error, FinishedRuns, Plan, Transport, run_each, run_plan};
 use tsb_stores::Store;
 
-use FailureKind::{Errs, IsSilent, IsSlow, Panics, PanicsTwice};
+use FailureKind::{Errs, IsSilent, IsSlow, Panics, PanicsTwice, TakesLong};
 use Transport::{Inproc, Tcp};
 use faulty_store::{FailureKind, Fault, FaultyStore, MESSAGE, Method};
 
@@ -261,6 +261,20 @@ fn a_store_that_answers_slowly_is_stale() {
     let [(report, _), _] = in_each(&[fault], Inproc);
     let staleness = report.runs[0].staleness.unwrap();
     assert!(staleness.p50_ms > 0.0, "{staleness:?}");
+}
+
+/// A server may count all its samples to say its statistics. The start is set after that: it had passed, so
+/// samples were sent later than their timestamps say, and the process seemed to have stood still.
+#[test]
+fn a_store_that_takes_long_to_say_its_statistics_delays_the_start() {
+    let fault = Fault::new(Method::Stats, TakesLong, 0);
+    let [(report, _), _] = in_each(&[fault], Inproc);
+    let run = &report.runs[0];
+    is_whole(run, "slow statistics");
+    let until_ns = run.intervals.iter().map(|interval| interval.end_ns).max();
+    assert!(until_ns < Some(SECOND_NS), "{until_ns:?}");
+    let is_late = |note: &String| note.contains("later than their timestamps say");
+    assert!(!run.notes.iter().any(is_late), "{:?}", run.notes);
 }
 
 /// The run of a store with a fault in its read-back.
