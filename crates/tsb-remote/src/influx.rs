@@ -4,8 +4,8 @@
 //! log is synced. `wal-fsync-delay` above 0 makes several writes wait for one sync; it does not
 //! answer them earlier.
 //!
-//! A series keeps its name: the name is the measurement, labels are tags, and the label `_field`
-//! is the field, as docs/formats/influx.md says. Of two samples of one series and timestamp the
+//! A series keeps its name: the name is the measurement, or a tag in one measurement for all; labels
+//! are tags, and the label `_field` is the field, as docs/formats/influx.md says. Of two samples of one series and timestamp the
 //! later wins. The client never repeats a write without an answer: it is `Unknown`, and reading
 //! back settles it. A write that the server took in part is divided and sent again, which changes
 //! no sample that was taken, until each refused sample is known.

@@ -70,6 +70,7 @@ const RUNS: &[AuditedRun] = &[
     ),
     ("prometheus", "drop=1", "1000", "54000"),
     ("influxdb", "drop=1", "1000", "54000"),
+    ("influxdb", "measurement=all&drop=1", "1000", "54000"),
     ("victoriametrics", "drop=1", "1000", "54000"),
     ("clickhouse", "drop=1", "1000", "54000"),
     // A file for each series, and a slot per second.
@@ -140,6 +141,10 @@ const SLOW: &[(&str, &[&str])] = &[
             "influx-cut::c8",
             "influx-cut::c10",
         ],
+    ),
+    (
+        "`influx` checks the same requests, and an audited run is made into it",
+        &["influx-measurement::c"],
     ),
     (
         "each of many reads may have to wait until the last write is visible",

@@ -67,8 +67,8 @@ impl InfluxClient {
 }
 
 /// Refuses a series that this wire cannot carry.
-fn influx_series(key: &SeriesKey) -> Result<InfluxSeries> {
-    InfluxSeries::new(key).map_err(|why| Error::Spec {
+fn influx_series(key: &SeriesKey, options: &InfluxOptions) -> Result<InfluxSeries> {
+    InfluxSeries::new(key, options.measurement.as_deref()).map_err(|why| Error::Spec {
         spec: "influx:".to_owned(),
         what: format!("series {key} cannot be stored there: {why}"),
     })
@@ -94,11 +94,11 @@ impl Client for InfluxClient {
     async fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
         self.acks.check_open()?;
         for (_, key) in series {
-            influx_series(key)?;
+            influx_series(key, &self.options)?;
         }
         self.registry.define(series, |new| {
             // All of them can be carried: they were tried before.
-            write(&self.series).extend(new.iter().filter_map(|(_, key)| InfluxSeries::new(key).ok()));
+            write(&self.series).extend(new.iter().filter_map(|(_, key)| influx_series(key, &self.options).ok()));
         })?;
         self.save_series().await
     }

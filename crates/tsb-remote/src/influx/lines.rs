@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn samples_become_lines_unless_no_line_carries_them() {
-        let series = [SeriesKey::new("a"), SeriesKey::new("b")].map(|key| InfluxSeries::new(&key).unwrap());
+        let series = [SeriesKey::new("a"), SeriesKey::new("b")].map(|key| InfluxSeries::new(&key, None).unwrap());
         let batch = Batch::tick(SeriesId(0), Timestamp(7), &[0.1, f64::NAN]);
         let (which, refused) = writable(&batch);
         assert_eq!(

@@ -9,6 +9,9 @@ use tsb_core::wire::influx::{DEFAULT_FIELD, FIELD_LABEL, wire_name};
 /// The measurement of this client's own: the marker of a database and the names of its series.
 pub(super) const OWN: &str = "tsb_series";
 
+/// The tag that holds the name of a series where all have one measurement.
+const NAME_TAG: &str = "name";
+
 /// A series as this server knows it.
 #[derive(Clone, Debug)]
 pub(super) struct InfluxSeries {
@@ -20,9 +23,13 @@ pub(super) struct InfluxSeries {
 }
 
 impl InfluxSeries {
+    /// In the measurement of its name, or in one for all series, where its name is a tag.
+    ///
     /// # Errors
     /// What in the key cannot be carried.
-    pub(super) fn new(key: &SeriesKey) -> Result<Self, &'static str> {
+    pub(super) fn new(key: &SeriesKey, measurement: Option<&str>) -> Result<Self, &'static str> {
+        let tagged = measurement.map(|measurement| tagged(key, measurement)).transpose()?;
+        let key = tagged.as_ref().unwrap_or(key);
         let wire = wire_name(key)?;
         if key.name() == OWN {
             return Err("the measurement tsb_series holds the names of all series");
@@ -71,6 +78,22 @@ impl InfluxSeries {
     }
 }
 
+/// The key of a series in a measurement for all.
+fn tagged(key: &SeriesKey, measurement: &str) -> Result<SeriesKey, &'static str> {
+    if key.name().is_empty() {
+        return Err("its name is empty");
+    }
+    let labels = key.labels().iter();
+    if labels.clone().any(|(label, _)| label == NAME_TAG) {
+        return Err("the tag 'name' holds the name of a series where all have one measurement");
+    }
+    let labels = labels.map(|(label, value)| (label.as_str(), value.as_str()));
+    Ok(SeriesKey::with_labels(
+        measurement,
+        labels.chain([(NAME_TAG, key.name())]),
+    ))
+}
+
 /// A quoted identifier of InfluxQL.
 pub(super) fn identifier(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
@@ -89,7 +112,7 @@ mod tests {
     fn a_series_is_found_by_all_of_its_tags_and_no_others() {
         let labels = [("host", "h 1"), ("o'k", "it's"), (FIELD_LABEL, "us\"age")];
         let key = SeriesKey::with_labels("cpu load", labels.map(|(k, v)| (k.to_owned(), v.to_owned())));
-        let series = InfluxSeries::new(&key).unwrap();
+        let series = InfluxSeries::new(&key, None).unwrap();
         assert_eq!(&*series.start, "cpu\\ load,host=h\\ 1,o'k=it's us\"age=");
         assert_eq!(series.conditions(), " AND \"host\" = 'h 1' AND \"o'k\" = 'it\\'s'");
         assert_eq!(
@@ -100,6 +123,20 @@ mod tests {
         assert!(series.has_tags(&tags(&[("host", "h 1"), ("o'k", "it's"), ("rack", "")])));
         assert!(!series.has_tags(&tags(&[("host", "h 1"), ("o'k", "it's"), ("rack", "r")])));
         assert!(!series.has_tags(&tags(&[("host", "h 1")])));
-        assert!(InfluxSeries::new(&SeriesKey::new(OWN)).is_err());
+        assert!(InfluxSeries::new(&SeriesKey::new(OWN), None).is_err());
+    }
+
+    #[test]
+    fn in_one_measurement_for_all_a_name_is_a_tag() {
+        let key = SeriesKey::with_labels("cpu.idle", [("host", "h1")]);
+        let series = InfluxSeries::new(&key, Some("all")).unwrap();
+        assert_eq!(&*series.start, "all,host=h1,name=cpu.idle value=");
+        assert_eq!(series.measurement(), "\"all\"");
+        assert_eq!(series.conditions(), " AND \"host\" = 'h1' AND \"name\" = 'cpu.idle'");
+        assert!(InfluxSeries::new(&SeriesKey::new(OWN), Some("all")).is_ok());
+        assert!(InfluxSeries::new(&key, Some(OWN)).is_err());
+        let named = SeriesKey::with_labels("a", [(NAME_TAG, "b")]);
+        assert!(InfluxSeries::new(&named, Some("all")).is_err() && InfluxSeries::new(&named, None).is_ok());
+        assert!(InfluxSeries::new(&SeriesKey::new(""), Some("all")).is_err());
     }
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct InfluxOptions {
     /// Maximum number of samples per request, at least 1. InfluxData recommends 5,000 to 10,000.
     pub lines: usize,
+    /// The measurement of all series, whose names are then the tag `name`; absent if the name of a series
+    /// is its measurement. InfluxDB makes a measurement in milliseconds, and a series in microseconds.
+    pub measurement: Option<String>,
     /// Deadline of a request.
     pub timeout: Duration,
     /// Whether to remove what an earlier run left in the database.
@@ -19,6 +22,7 @@ impl Default for InfluxOptions {
     fn default() -> Self {
         Self {
             lines: 10_000,
+            measurement: None,
             timeout: Duration::from_secs(10),
             drop: false,
             max_series: 1_000_000,

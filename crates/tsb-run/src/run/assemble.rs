@@ -11,6 +11,7 @@ use tsb_core::report::{
     BreakdownReport, Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, KnownParts, Latency,
     ListenerReport, Offered, PlaceReport, Projection, Rate, Run, Size, Target,
 };
+use tsb_core::time::SECOND_NS;
 use tsb_stores::{Exactness, SlotArchive, SlotArchives, Stats, Store};
 
 use super::cost::{audit_of_each, bytes_of_each, unexplained};
@@ -23,6 +24,7 @@ use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
 use super::{interval_latencies, peak, phases, recorded};
 use crate::audit::{Audit, is_unconfirmed};
+use crate::units;
 
 /// The inputs of a report.
 #[derive(Debug)]
@@ -449,6 +451,7 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
         missing(&parts.performed.driven),
     ));
     notes.extend(parts.performed.driven.late_start_note(context));
+    notes.extend(slow_answers(parts));
     notes.extend(driven_directly(parts));
     notes.extend(in_flight(parts));
     notes.extend(unacknowledged(parts));
@@ -457,6 +460,19 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
     notes.extend(repeated_reads(parts));
     notes.extend(seen_from_outside(parts));
     notes
+}
+
+/// A note on a store whose answers take long enough to show in the ages of its samples.
+fn slow_answers(parts: &Parts<'_>) -> Option<String> {
+    const SEEN_NS: u64 = SECOND_NS / 10;
+    let slowest_ns = parts.performed.observed.slowest_answer_ns;
+    (slowest_ns >= SEEN_NS).then(|| {
+        format!(
+            "the store took up to {} to say what its newest samples are; a sample grows older meanwhile, and staleness \
+             includes that",
+            units::nanos(slowest_ns)
+        )
+    })
 }
 
 /// A note on a store that was silent while it was read back.

@@ -59,6 +59,8 @@ pub(super) struct Observed {
     pub cpu_ns: u64,
     /// The part of it inside the store's `newest`.
     pub newest_ns: u64,
+    /// How long the slowest answer of `newest` took, in nanoseconds.
+    pub slowest_answer_ns: u64,
     /// Disturbances of the machine.
     pub noise: Option<Noise>,
     /// What else happened, to be held against slow operations.
@@ -186,6 +188,7 @@ impl Monitor {
         let mut observed = self.end(notes);
         observed.cpu_ns += thread_cpu_ns();
         observed.newest_ns = poll.asked_ns();
+        observed.slowest_answer_ns = poll.slowest_ns();
         observed.broken = broken;
         Some(observed)
     }

@@ -261,6 +261,11 @@ fn a_store_that_answers_slowly_is_stale() {
     let [(report, _), _] = in_each(&[fault], Inproc);
     let staleness = report.runs[0].staleness.unwrap();
     assert!(staleness.p50_ms > 0.0, "{staleness:?}");
+    let fault = Fault::new(Method::Newest, TakesLong, 0);
+    let [(report, _), _] = in_each(&[fault], Inproc);
+    let notes = &report.runs[0].notes;
+    let is_said = |note: &String| note.contains("the store took up to 1.2") && note.contains("to say what its newest");
+    assert!(notes.iter().any(is_said), "{notes:?}");
 }
 
 /// A server may count all its samples to say its statistics. The start is set after that: it had passed, so

@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("nobody_answers", |_| nobody_answers("influx")),
         ("a_password", password),
         ("a_place_from_its_making_to_its_removal", place),
+        ("series_are_found_only_where_they_were_written", measurement),
     ];
     of_program(places::INFLUX, "TSB_TEST_INFLUX_PROGRAM", tests)
 }
@@ -101,6 +102,28 @@ fn password(program: &str) -> Result<(), Failed> {
         let words = format!("{error:?}");
         if words.contains("hunter") || !words.contains("401") {
             return Err(words.into());
+        }
+    }
+    Ok(())
+}
+
+/// A database holds series in one measurement or in many, and is opened as what it holds.
+fn measurement(program: &str) -> Result<(), Failed> {
+    let daemon = server(program, false)?;
+    let (in_one, in_many) = (spec(daemon.port(), "measurement=all"), spec(daemon.port(), ""));
+    for (spec, other, words) in [
+        (&in_one, &in_many, "holds series in the measurement \"all\""),
+        (&in_many, &in_one, "holds series in measurements of their own"),
+    ] {
+        let store = opened(&format!("{spec}&drop=1"))?;
+        tick(&*store, 1)?;
+        drop(store);
+        if found(&*opened(spec)?)? != [1] {
+            return Err(format!("{spec}: the tick is not there").into());
+        }
+        let error = open(other).err().ok_or("it is opened as what it is not")?;
+        if !error.to_string().contains(words) {
+            return Err(format!("{error}: not {words:?}").into());
         }
     }
     Ok(())

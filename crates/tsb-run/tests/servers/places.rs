@@ -225,6 +225,7 @@ pub(crate) fn servers() -> Vec<Server> {
         ("influx", INFLUX, "TSB_TEST_INFLUX", ""),
         // Few lines, so that batches are cut.
         ("influx-cut", INFLUX, "TSB_TEST_INFLUX", "lines=7"),
+        ("influx-measurement", INFLUX, "TSB_TEST_INFLUX", "measurement=all"),
         ("victoriametrics", VICTORIAMETRICS, "TSB_TEST_VICTORIAMETRICS", ""),
         ("clickhouse", CLICKHOUSE, "TSB_TEST_CLICKHOUSE", ""),
         ("questdb", QUESTDB, "TSB_TEST_QUESTDB", ""),

@@ -57,7 +57,8 @@ pub(super) const TARGETS: &[Target] = &[
         CONSOLIDATED,
     ),
     server("prometheus", "prometheus", "drop=1", "", SOON_S),
-    server("influxdb", "influxdb", "drop=1", "", SOON_S),
+    // It makes a measurement in milliseconds, and each series of the fleet would be one of its own.
+    server("influxdb", "influxdb", "measurement=all&drop=1", "", SOON_S),
     server("victoriametrics", "victoria-metrics", "drop=1", DELAYED, SOON_S),
     server("carbon", "graphite-carbon", "drop=1", SLOTS, SOON_S),
     server("carbon-relay", "graphite-carbon", "drop=1", SLOTS, SOON_S),

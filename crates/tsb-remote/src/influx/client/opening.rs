@@ -10,6 +10,7 @@ use super::super::options::InfluxOptions;
 use super::{InfluxClient, influx_series};
 use crate::Address;
 use crate::acks::Acks;
+use crate::line_protocol::string_field;
 use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
 use tsb_stores::parts::key_of;
@@ -26,8 +27,8 @@ enum Owner {
     Absent,
     /// It holds nothing.
     Empty,
-    /// A run has marked it.
-    Run,
+    /// A run has marked it, and has written all series into a measurement, or each into one of its own.
+    Run { measurement: Option<String> },
 }
 
 impl InfluxClient {
@@ -42,7 +43,8 @@ impl InfluxClient {
         let connection = InfluxConnection::new(address, options)?;
         connection.check_version().await?;
         let keys = prepare(&connection, options).await?;
-        let series: Vec<InfluxSeries> = keys.iter().map(influx_series).collect::<Result<_>>()?;
+        let series = keys.iter().map(|key| influx_series(key, options));
+        let series: Vec<InfluxSeries> = series.collect::<Result<_>>()?;
         let initial_samples = if keys.is_empty() { 0 } else { count(&connection).await? };
         Ok(Self {
             connection: Arc::new(connection),
@@ -64,7 +66,7 @@ pub(in crate::influx) async fn series(address: &Address, options: &InfluxOptions
     let connection = InfluxConnection::new(address, options)?;
     connection.check_version().await?;
     match owner(&connection).await? {
-        Owner::Run => stored_series(&connection).await,
+        Owner::Run { .. } => stored_series(&connection).await,
         Owner::Absent | Owner::Empty => Err(spec_error(format!(
             "database {} holds nothing of a run",
             connection.database()
@@ -80,7 +82,7 @@ pub(in crate::influx) async fn remove_runs(address: &Address, options: &InfluxOp
     let connection = InfluxConnection::new(address, options)?;
     connection.check_version().await?;
     match owner(&connection).await? {
-        Owner::Run => drop_database(&connection).await,
+        Owner::Run { .. } => drop_database(&connection).await,
         Owner::Absent | Owner::Empty => Ok(()),
     }
 }
@@ -93,8 +95,9 @@ async fn drop_database(connection: &InfluxConnection) -> Result<()> {
 /// Makes the database ready. Returns the series that are stored there.
 async fn prepare(connection: &InfluxConnection, options: &InfluxOptions) -> Result<Vec<SeriesKey>> {
     let mut found = owner(connection).await?;
-    if found == Owner::Run {
+    if let Owner::Run { measurement } = &found {
         if !options.drop {
+            check_measurement(connection, measurement.as_deref(), options)?;
             return stored_series(connection).await;
         }
         drop_database(connection).await?;
@@ -105,7 +108,10 @@ async fn prepare(connection: &InfluxConnection, options: &InfluxOptions) -> Resu
         connection.change("make the database", &create).await?;
     }
     // Below all numbers of series.
-    let marker = format!("{OWN} version=\"{VERSION}\" -1\n");
+    let measurement = options.measurement.as_deref().map_or(String::new(), |measurement| {
+        format!(",measurement={}", string_field(measurement))
+    });
+    let marker = format!("{OWN} version=\"{VERSION}\"{measurement} -1\n");
     connection.write_own("mark the database", marker).await?;
     Ok(Vec::new())
 }
@@ -122,16 +128,40 @@ async fn owner(connection: &InfluxConnection) -> Result<Owner> {
     if !names.any(|(name,)| name == connection.database()) {
         return Ok(Owner::Absent);
     }
-    let marker = format!("SELECT version FROM {} WHERE time = -1", identifier(OWN));
-    let results = connection.ask::<(i64, String)>(ACTION, &marker).await?;
+    let marker = format!(
+        "SELECT \"version\", \"measurement\" FROM {} WHERE time = -1",
+        identifier(OWN)
+    );
+    let results = connection.ask::<(i64, String, Option<String>)>(ACTION, &marker).await?;
     match results.first().and_then(|result| result.series.first()?.values.first()) {
-        Some((_, version)) if version == VERSION => Ok(Owner::Run),
-        Some((_, version)) => Err(spec_error(format!(
+        Some((_, version, measurement)) if version == VERSION => Ok(Owner::Run {
+            measurement: measurement.clone(),
+        }),
+        Some((_, version, _)) => Err(spec_error(format!(
             "database {} holds what another version wrote: {version}; name another one",
             connection.database()
         ))),
         None => measurements(connection).await,
     }
+}
+
+/// Series are found only where they were written.
+fn check_measurement(connection: &InfluxConnection, found: Option<&str>, options: &InfluxOptions) -> Result<()> {
+    let in_words = |measurement: Option<&str>| {
+        measurement.map_or("measurements of their own".to_owned(), |measurement| {
+            format!("the measurement {measurement:?}")
+        })
+    };
+    let asked = options.measurement.as_deref();
+    if found == asked {
+        return Ok(());
+    }
+    Err(spec_error(format!(
+        "database {} holds series in {}, and the option measurement names {}",
+        connection.database(),
+        in_words(found),
+        in_words(asked)
+    )))
 }
 
 /// An unmarked database must be empty.

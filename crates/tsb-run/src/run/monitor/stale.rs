@@ -29,6 +29,8 @@ pub(super) struct NewestPoll {
     asked_ns: u64,
     // When the next poll may begin, on the clock.
     next_ns: u64,
+    // How long the slowest answer took.
+    slowest_ns: u64,
 }
 
 impl NewestPoll {
@@ -40,6 +42,7 @@ impl NewestPoll {
             newest: vec![None; series],
             asked_ns: 0,
             next_ns: 0,
+            slowest_ns: 0,
         }
     }
 
@@ -55,8 +58,10 @@ impl NewestPoll {
         let answer = inputs.store.newest(&self.series, &mut self.newest);
         self.asked_ns += thread_cpu_ns() - before;
         let now_ns = clock.now();
-        self.next_ns = now_ns.saturating_add(PAUSES_PER_POLL * now_ns.saturating_sub(from_ns));
+        let took_ns = now_ns.saturating_sub(from_ns);
+        self.next_ns = now_ns.saturating_add(PAUSES_PER_POLL * took_ns);
         answer.ok()?;
+        self.slowest_ns = self.slowest_ns.max(took_ns);
         if let Some(since) = inputs.context.since(inputs.base) {
             // A sample of an earlier run says nothing about this one.
             for newest in &mut self.newest {
@@ -64,6 +69,11 @@ impl NewestPoll {
             }
         }
         Some(())
+    }
+
+    /// How long the slowest answer took, in nanoseconds.
+    pub(super) const fn slowest_ns(&self) -> u64 {
+        self.slowest_ns
     }
 
     /// CPU time of the store's answers, in nanoseconds.

@@ -27,8 +27,14 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 5] = [
+static OPTIONS: [OptionInfo; 6] = [
     option("lines", Kind::Count, Some("10000"), "most samples per request"),
+    option(
+        "measurement",
+        Kind::Checked("a name such as all", |name| !name.is_empty()),
+        None,
+        "one measurement for all series, whose names are its tag name",
+    ),
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
     option(
@@ -91,6 +97,7 @@ mod client {
         let default = InfluxOptions::default();
         Ok(InfluxOptions {
             lines: values.usize_or("lines", default.lines)?,
+            measurement: values.word("measurement")?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,
