@@ -12,8 +12,8 @@ pub(super) const QUERIES: &str = "q1@10/s,q2@10/s,last@20/s";
 pub(super) const SLO_STALENESS_MS: u64 = 2_000;
 /// How long `tsb` waits for a call into a store that does not return before it reports without it.
 const STORE_TIMEOUT: &str = "120s";
-/// What a request takes that reads one series, in the middle of the servers that need one for each.
-const REQUEST_MS: u64 = 3;
+/// What reading a series back takes at most servers whose probes are not read back, in microseconds.
+const READING_US: u64 = 350;
 /// Between a kill and the restart, as a supervisor would wait.
 pub(super) const PAUSE_S: &str = "1";
 
@@ -27,7 +27,7 @@ pub(super) struct Lengths {
     pub(super) fixed_s: [u64; 2],
     /// The runs with queries: 100 of each kind support a p90.
     pub(super) queries_s: u64,
-    /// Reading back, at the most: 54,000 requests of 7 ms. A server that takes longer is read in part.
+    /// Reading back, at the most. A server that takes longer is read in part.
     pub(super) read_back_s: u64,
     /// One probe of the search for the capacity.
     pub(super) probe_s: u64,
@@ -69,17 +69,17 @@ impl Lengths {
     };
 
     /// About how long a target takes, in seconds. Starting a server, calibrating and reading back take about as
-    /// long as a third of what is measured, and longer where reading takes a request per series.
+    /// long as a third of what is measured, and longer where probes are not read back for it.
     pub(super) fn of(&self, target: &Target) -> u64 {
         let queries = if target.no_queries.is_empty() { 2 } else { 0 };
         let kill = self.kill_after_s + self.after_restart_s + target.restart_s;
         let measured = self.fixed_s.iter().sum::<u64>() + queries * self.queries_s + self.capacity_s + kill;
-        let requests = if target.unread_probes.is_empty() {
+        let series = if target.unread_probes.is_empty() {
             0
         } else {
             self.fleets.iter().sum::<u64>()
         };
-        measured + measured / 3 + requests * REQUEST_MS / 1_000
+        measured + measured / 3 + series * READING_US / 1_000_000
     }
 }
 
