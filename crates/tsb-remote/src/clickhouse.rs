@@ -12,7 +12,7 @@
 //! queries, it refuses a write, which is then [`Overloaded`](tsb_stores::Error::Overloaded).
 //!
 //! Columns have the server's own compression: codecs of columns came with versions later than the
-//! one that was tried here. It speaks no TLS, and is *not* a client of a cluster.
+//! one that was tried here. It is *not* a client of a cluster.
 
 mod block;
 mod client;

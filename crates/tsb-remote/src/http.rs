@@ -2,8 +2,8 @@
 //! credentials in a header.
 //!
 //! An answer of any status is an answer: what a status means for the samples of a request is the
-//! client's own affair. The room knows no protocol of samples. It speaks no TLS, follows no
-//! redirections, and never repeats a request that may change something.
+//! client's own affair. The room knows no protocol of samples. It follows no redirections, and never
+//! repeats a request that may change something.
 
 mod answer;
 mod authorization;
@@ -18,8 +18,9 @@ use http::Uri;
 use http::header::AUTHORIZATION;
 use http::uri::Authority;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_util::client::legacy::Client;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 use tsb_core::time::{Clock, MonotonicClock};
 
@@ -28,7 +29,9 @@ pub use authorization::Authorization;
 pub use lines::LineReader;
 pub use request::Request;
 
+use crate::address::Address;
 use crate::no_answer::NoAnswer;
+use crate::tls::{TlsOptions, client_config};
 use tsb_stores::error::{Error, Result};
 
 /// Maximum size of an answer that is collected, in bytes.
@@ -40,11 +43,52 @@ const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 /// Pause before a read is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Pooled connections, in the clear or through TLS.
+enum Pool {
+    Plain(Client<HttpConnector, Full<Bytes>>),
+    Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+}
+
+impl Pool {
+    fn request(&self, request: http::Request<Full<Bytes>>) -> ResponseFuture {
+        match self {
+            Self::Plain(client) => client.request(request),
+            Self::Tls(client) => client.request(request),
+        }
+    }
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Who asks; absent: nobody says so.
+    pub authorization: Option<Authorization>,
+    /// Whom to trust; absent: the connection is in the clear.
+    pub tls: Option<TlsOptions>,
+    /// Deadline of a request, from its first byte to the last byte of its answer.
+    pub timeout: Duration,
+}
+
+impl Access {
+    /// With the credentials of an address.
+    ///
+    /// # Errors
+    /// As [`Authorization::basic`].
+    pub fn of(address: &Address, tls: Option<TlsOptions>, timeout: Duration) -> Result<Self> {
+        let authorization = address.credentials().map(Authorization::basic).transpose()?;
+        Ok(Self {
+            authorization,
+            tls,
+            timeout,
+        })
+    }
+}
+
 /// One server.
 pub struct HttpServer {
     base: String,
     authorization: Option<Authorization>,
-    client: Client<HttpConnector, Full<Bytes>>,
+    pool: Pool,
     timeout: Duration,
     clock: MonotonicClock,
     /// The kind of server and its address, without credentials, for errors.
@@ -53,18 +97,17 @@ pub struct HttpServer {
 
 impl HttpServer {
     /// A server with its connection pool; sends nothing yet. `kind` names the server in errors
-    /// (`InfluxDB`), `host` is `HOST` or `HOST:PORT`, and `timeout` is the deadline of a request
-    /// from its first byte to the last byte of its answer.
+    /// (`InfluxDB`), and `host` is `HOST` or `HOST:PORT`.
     ///
     /// # Errors
-    /// [`Error::Spec`] for a host that is none.
-    pub fn new(
-        kind: &str,
-        host: &str,
-        default_port: u16,
-        authorization: Option<Authorization>,
-        timeout: Duration,
-    ) -> Result<Self> {
+    /// [`Error::Spec`] for a host that is none, and [`Error::Backend`] if the certificates to trust
+    /// cannot be read.
+    pub fn new(kind: &str, host: &str, default_port: u16, access: Access) -> Result<Self> {
+        let Access {
+            authorization,
+            tls,
+            timeout,
+        } = access;
         let wrong = |what: String| Error::Spec {
             spec: kind.to_owned(),
             what,
@@ -81,10 +124,20 @@ impl HttpServer {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(timeout.min(CONNECT_TIMEOUT_MAX)));
+        let builder = Client::builder(TokioExecutor::new());
+        let (scheme, pool) = match tls {
+            None => ("http", Pool::Plain(builder.build(connector))),
+            Some(tls) => {
+                connector.enforce_http(false);
+                let secure = HttpsConnectorBuilder::new().with_tls_config(client_config(tls.ca.as_deref())?);
+                let secure = secure.https_only().enable_http1().wrap_connector(connector);
+                ("https", Pool::Tls(builder.build(secure)))
+            }
+        };
         Ok(Self {
-            base: format!("http://{}:{port}", authority.host()),
+            base: format!("{scheme}://{}:{port}", authority.host()),
             authorization,
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            pool,
             timeout,
             clock: MonotonicClock::new(),
             name: format!("{kind} at {}:{port}", authority.host()),
@@ -174,7 +227,7 @@ impl HttpServer {
         let whole = head
             .body(Full::new(request.body.clone()))
             .map_err(|error| unsent(&error))?;
-        let reply = self.client.request(whole).await;
+        let reply = self.pool.request(whole).await;
         let reply = reply.map_err(|error| NoAnswer::of(&error))?;
         Ok(BodyChunks::new(reply, self.timeout, self.full_action(action)))
     }

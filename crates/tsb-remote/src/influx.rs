@@ -10,8 +10,7 @@
 //! back settles it. A write that the server took in part is divided and sent again, which changes
 //! no sample that was taken, until each refused sample is known.
 //!
-//! It is *not* a client of InfluxDB 2 or 3, which have buckets and other query languages, and it
-//! speaks no TLS.
+//! It is *not* a client of InfluxDB 2 or 3, which have buckets and other query languages.
 
 mod client;
 mod connection;

@@ -10,7 +10,7 @@
 //! Timestamps are whole milliseconds from 1970 on. NaN and infinities are refused before they are
 //! sent: JSON has neither. Values are sent as doubles and come back to the bit.
 //!
-//! It speaks no TLS, and is *not* a client of several servers.
+//! It is *not* a client of several servers.
 //!
 //! [`Capabilities::visibility_delay_ms`]: tsb_stores::Capabilities::visibility_delay_ms
 

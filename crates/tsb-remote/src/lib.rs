@@ -60,6 +60,8 @@ pub mod questdb;
 mod series_registry;
 #[cfg(any(feature = "cassandra", feature = "kairosdb", feature = "postgres"))]
 mod sorted_rows;
+#[cfg(feature = "tls")]
+mod tls;
 #[cfg(any(feature = "graphite", feature = "kairosdb", feature = "victoriametrics"))]
 mod unanswered;
 #[cfg(feature = "victoriametrics")]
@@ -69,3 +71,5 @@ pub use address::{Address, host_with_port};
 pub use bridge::Bridge;
 pub use client::{Chunk, Client, QueryCursor};
 pub use keyed::{KeyPage, KeyedClient};
+#[cfg(feature = "tls")]
+pub use tls::TlsOptions;

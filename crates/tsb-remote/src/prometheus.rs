@@ -12,7 +12,7 @@
 //! samples of a series in the wrong order it may drop one and acknowledge both. So the client
 //! admits samples itself: of each series only later ones are sent, whatever the window.
 //!
-//! It is *not* a client of remote write 2.0, of TLS, and of queries in PromQL beyond what opening
+//! It is *not* a client of remote write 2.0, and of queries in PromQL beyond what opening
 //! a place needs.
 
 mod admission;

@@ -12,7 +12,7 @@
 //! `cairo.commit.mode` says so: an ack is `Buffered`, and no flush makes more of it. The client never
 //! repeats a write without an answer: it is `Unknown`, and reading back settles it.
 //!
-//! It speaks no TLS, and is *not* a client of several servers.
+//! It is *not* a client of several servers.
 
 mod client;
 mod connection;

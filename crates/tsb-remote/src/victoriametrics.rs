@@ -12,8 +12,8 @@
 //! largest ([`Exactness::Significant`]). Both of two samples with one timestamp are kept.
 //!
 //! Every series has the label `tsb` with the name of the place. The client never repeats a write
-//! without an answer: it is `Unknown`, and reading back settles it. It speaks no TLS, and is *not*
-//! a client of a cluster, whose paths are others.
+//! without an answer: it is `Unknown`, and reading back settles it. It is *not* a client
+//! of a cluster, whose paths are others.
 //!
 //! [`Capabilities::visibility_delay_ms`]: tsb_stores::Capabilities::visibility_delay_ms
 //! [`Exactness::Significant`]: tsb_stores::Exactness::Significant

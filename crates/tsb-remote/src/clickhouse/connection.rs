@@ -6,7 +6,7 @@ use super::DEFAULT_PORT;
 use super::options::ClickHouseOptions;
 use super::tables::Tables;
 use crate::Address;
-use crate::http::{Answer, Authorization, BodyChunks, HttpServer, Request};
+use crate::http::{Access, Answer, BodyChunks, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 
 /// Where statements that read are sent. The server answers once it has all rows, beyond a megabyte
@@ -47,15 +47,9 @@ impl ClickHouseConnection {
         if address.hosts().contains(',') {
             return Err(spec_error("one host is written to, and several are named".to_owned()));
         }
-        let authorization = address.credentials().map(Authorization::basic).transpose()?;
+        let access = Access::of(address, options.tls.clone(), options.timeout)?;
         Ok(Self {
-            server: HttpServer::new(
-                "ClickHouse",
-                address.hosts(),
-                DEFAULT_PORT,
-                authorization,
-                options.timeout,
-            )?,
+            server: HttpServer::new("ClickHouse", address.hosts(), DEFAULT_PORT, access)?,
             tables: Tables::new(address.place())?,
         })
     }

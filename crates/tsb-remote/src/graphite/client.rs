@@ -12,7 +12,7 @@ use super::path::{key_of, path_of};
 use super::render::{Render, Window};
 use super::spec_error;
 use crate::acks::Acks;
-use crate::http::{Authorization, HttpServer};
+use crate::http::{Access, HttpServer};
 use crate::unanswered::{UnansweredSender, catalog_beyond};
 use crate::{Address, Client};
 use tsb_stores::DamageLog;
@@ -53,8 +53,8 @@ pub struct GraphiteClient {
 /// The render API of an address.
 fn render(address: &Address, options: &GraphiteOptions) -> Result<Option<Render>> {
     let Some(host) = &options.render else { return Ok(None) };
-    let authorization = address.credentials().map(Authorization::basic).transpose()?;
-    let server = HttpServer::new("the render API", host, RENDER_PORT, authorization, options.timeout)?;
+    let access = Access::of(address, options.tls.clone(), options.timeout)?;
+    let server = HttpServer::new("the render API", host, RENDER_PORT, access)?;
     Ok(Some(Render::new(server)))
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::TlsOptions;
 use tsb_core::wire::Protocol;
 use tsb_stores::store::{Consolidation, MAX_SLOT_ARCHIVES, SlotArchive, SlotArchives};
 
@@ -48,6 +49,8 @@ pub struct GraphiteOptions {
     pub protocol: GraphiteProtocol,
     /// `HOST[:PORT]` of the render API; `None`: nothing can be read back.
     pub render: Option<String>,
+    /// Whom to trust at the render API; `None`: it is asked without TLS. Carbon knows none.
+    pub tls: Option<TlsOptions>,
     /// What Whisper keeps of the series below the prefix, as the server's own files say.
     pub archives: SlotArchives,
     /// Maximum time until a sample that was handed over is visible.
@@ -73,6 +76,7 @@ impl Default for GraphiteOptions {
         Self {
             protocol: GraphiteProtocol::Plaintext,
             render: None,
+            tls: None,
             archives: SlotArchives {
                 archives,
                 consolidation: Consolidation::Average,

@@ -49,9 +49,17 @@ async fn serve(mut stream: TcpStream, manner: Manner) {
     }
 }
 
+fn access(timeout: Duration) -> Access {
+    Access {
+        authorization: None,
+        tls: None,
+        timeout,
+    }
+}
+
 fn client(port: u16, timeout_ms: u64) -> HttpServer {
     let timeout = Duration::from_millis(timeout_ms);
-    HttpServer::new("Thing", "127.0.0.1", port, None, timeout).unwrap()
+    HttpServer::new("Thing", "127.0.0.1", port, access(timeout)).unwrap()
 }
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
@@ -124,7 +132,11 @@ fn no_credential_is_printed_and_a_host_is_checked() {
     let basic = Authorization::basic(&Credentials::parse("me:hunter2").unwrap()).unwrap();
     assert_eq!(basic.header().to_str().unwrap(), "Basic bWU6aHVudGVyMg==");
     let timeout = Duration::from_secs(1);
-    let server = HttpServer::new("Thing", "a:1", 2, Some(basic), timeout).unwrap();
+    let with_basic = Access {
+        authorization: Some(basic),
+        ..access(timeout)
+    };
+    let server = HttpServer::new("Thing", "a:1", 2, with_basic).unwrap();
     let text = format!("{server:?} {:?}", server.authorization);
     assert!(text.contains("Thing at a:1") && !text.contains("bWU6"), "{text}");
     let broken = Authorization::new("Bearer", &Secret::new("hunter2\n"))
@@ -135,10 +147,10 @@ fn no_credential_is_printed_and_a_host_is_checked() {
         "{broken}"
     );
     for wrong in ["", "a b", "me@a", "a:x", "a:70000", "[::1"] {
-        assert!(HttpServer::new("Thing", wrong, 1, None, timeout).is_err(), "{wrong}");
+        assert!(HttpServer::new("Thing", wrong, 1, access(timeout)).is_err(), "{wrong}");
     }
     assert_eq!(
-        HttpServer::new("T", "[::1]", 7, None, timeout).unwrap().name(),
+        HttpServer::new("T", "[::1]", 7, access(timeout)).unwrap().name(),
         "T at [::1]:7"
     );
 }

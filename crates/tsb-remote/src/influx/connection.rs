@@ -8,7 +8,7 @@ use super::names::identifier;
 use super::options::InfluxOptions;
 use super::reply::{Fate, Reply, StatementResult, fate};
 use crate::Address;
-use crate::http::{Authorization, BodyChunks, HttpServer, Request};
+use crate::http::{Access, BodyChunks, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::Reason;
 
@@ -30,16 +30,10 @@ impl InfluxConnection {
         if address.hosts().contains(',') {
             return Err(spec_error("one host is written to, and several are named".to_owned()));
         }
-        let authorization = address.credentials().map(Authorization::basic).transpose()?;
+        let access = Access::of(address, options.tls.clone(), options.timeout)?;
         let database = address.place().to_owned();
         Ok(Self {
-            server: HttpServer::new(
-                "InfluxDB",
-                address.hosts(),
-                DEFAULT_PORT,
-                authorization,
-                options.timeout,
-            )?,
+            server: HttpServer::new("InfluxDB", address.hosts(), DEFAULT_PORT, access)?,
             write_path: format!("/write?db={}&precision=ns", encoded(&database)),
             database,
         })

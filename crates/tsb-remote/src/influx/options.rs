@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::TlsOptions;
+
 /// All options except the address.
 #[derive(Clone, Debug)]
 pub struct InfluxOptions {
@@ -10,6 +12,8 @@ pub struct InfluxOptions {
     /// The measurement of all series, whose names are then the tag `name`; absent if the name of a series
     /// is its measurement. InfluxDB makes a measurement in milliseconds, and a series in microseconds.
     pub measurement: Option<String>,
+    /// Whom to trust; absent: the connection is in the clear.
+    pub tls: Option<TlsOptions>,
     /// Deadline of a request.
     pub timeout: Duration,
     /// Whether to remove what an earlier run left in the database.
@@ -23,6 +27,7 @@ impl Default for InfluxOptions {
         Self {
             lines: 10_000,
             measurement: None,
+            tls: None,
             timeout: Duration::from_secs(10),
             drop: false,
             max_series: 1_000_000,

@@ -12,7 +12,7 @@ use super::body::MS_NS;
 use super::names::{MARK_TAG, VERSION, is_of};
 use super::options::KairosDbOptions;
 use crate::Address;
-use crate::http::{Authorization, HttpServer, Request};
+use crate::http::{Access, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::TimeRange;
 
@@ -80,12 +80,11 @@ impl KairosDbConnection {
         if address.hosts().contains(',') {
             return Err(spec_error("one host is written to, and several are named"));
         }
-        let authorization = address.credentials().map(Authorization::basic).transpose()?;
-        let (host, timeout) = (address.hosts(), options.timeout);
+        let access = Access::of(address, options.tls.clone(), options.timeout)?;
         Ok(Self {
-            server: HttpServer::new("KairosDB", host, DEFAULT_PORT, authorization, timeout)?,
+            server: HttpServer::new("KairosDB", address.hosts(), DEFAULT_PORT, access)?,
             prefix: address.place().to_owned(),
-            timeout,
+            timeout: options.timeout,
         })
     }
 

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use crate::TlsOptions;
+
 /// All options except the address.
 #[derive(Clone, Debug)]
 pub struct KairosDbOptions {
     /// `HOST[:PORT]` of the telnet listener, which answers nothing: samples go there, and are read back
     /// over HTTP.
     pub put: Option<String>,
+    /// Whom to trust; absent: the connection is in the clear.
+    pub tls: Option<TlsOptions>,
     /// Deadline of a request.
     pub timeout: Duration,
     /// Whether to delete what an earlier run left under the prefix.
@@ -20,6 +24,7 @@ impl Default for KairosDbOptions {
     fn default() -> Self {
         Self {
             put: None,
+            tls: None,
             timeout: Duration::from_secs(10),
             drop: false,
             max_series: 1_000_000,

@@ -10,12 +10,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as RustlsStream;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::options::PostgresOptions;
-use tsb_stores::error::{Error, Result};
+use crate::tls::client_config;
+use tsb_stores::error::Result;
 
 /// Makes TLS sessions with servers whose certificate a trusted one has signed.
 #[derive(Clone)]
@@ -24,29 +24,7 @@ pub(super) struct Tls(Arc<ClientConfig>);
 impl Tls {
     /// Trusts the certificates in the options' file, or otherwise Mozilla's list.
     pub(super) fn new(options: &PostgresOptions) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        match &options.tls_ca {
-            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Some(file) => {
-                let wrong = |source: Box<dyn std::error::Error + Send + Sync>| Error::Backend {
-                    action: format!("read the certificates in {}", file.display()),
-                    source,
-                };
-                let pem = CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.into()))?;
-                for certificate in pem {
-                    let certificate = certificate.map_err(|error| wrong(error.into()))?;
-                    roots.add(certificate).map_err(|error| wrong(error.into()))?;
-                }
-            }
-        }
-        let provider = Arc::new(crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.map_err(|source| Error::Backend {
-            action: "set up TLS".to_owned(),
-            source: source.into(),
-        })?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(Self(Arc::new(config)))
+        client_config(options.tls_ca.as_deref()).map(|config| Self(Arc::new(config)))
     }
 }
 

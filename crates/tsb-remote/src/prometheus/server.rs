@@ -13,7 +13,7 @@ use tsb_core::{SeriesKey, Timestamp};
 use super::message::{Matcher, TimeSeries};
 use super::{DEFAULT_PORT, PLACE_LABEL, PrometheusOptions};
 use crate::Address;
-use crate::http::{Answer, Authorization, HttpServer, Request};
+use crate::http::{Access, Answer, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::store::Reason;
 
@@ -63,14 +63,8 @@ struct Configuration {
 
 impl PrometheusServer {
     pub(super) fn new(address: &Address, options: &PrometheusOptions) -> Result<Self> {
-        let authorization = address.credentials().map(Authorization::basic).transpose()?;
-        let http = HttpServer::new(
-            "Prometheus",
-            address.hosts(),
-            DEFAULT_PORT,
-            authorization,
-            options.timeout,
-        )?;
+        let access = Access::of(address, options.tls.clone(), options.timeout)?;
+        let http = HttpServer::new("Prometheus", address.hosts(), DEFAULT_PORT, access)?;
         let place = address.place().to_owned();
         Ok(Self { http, place })
     }

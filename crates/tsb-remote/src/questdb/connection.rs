@@ -11,7 +11,7 @@ use super::DEFAULT_PORT;
 use super::options::QuestDbOptions;
 use super::tables::Tables;
 use crate::Address;
-use crate::http::{Authorization, BodyChunks, HttpServer, Request};
+use crate::http::{Access, BodyChunks, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 
 /// Timestamps of lines are nanoseconds.
@@ -56,12 +56,11 @@ impl QuestDbConnection {
         if address.hosts().contains(',') {
             return Err(spec_error("one host is written to, and several are named".to_owned()));
         }
-        let authorization = address.credentials().map(Authorization::basic).transpose()?;
-        let (host, timeout) = (address.hosts(), options.timeout);
+        let access = Access::of(address, options.tls.clone(), options.timeout)?;
         Ok(Self {
-            server: HttpServer::new("QuestDB", host, DEFAULT_PORT, authorization, timeout)?,
+            server: HttpServer::new("QuestDB", address.hosts(), DEFAULT_PORT, access)?,
             tables: Tables::new(address.place()),
-            timeout,
+            timeout: options.timeout,
         })
     }
 

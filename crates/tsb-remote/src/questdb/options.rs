@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use crate::TlsOptions;
+
 /// All options except the address.
 #[derive(Clone, Debug)]
 pub struct QuestDbOptions {
+    /// Whom to trust; absent: the connection is in the clear.
+    pub tls: Option<TlsOptions>,
     /// Deadline of a request.
     pub timeout: Duration,
     /// Whether to remove what an earlier run left under the prefix.
@@ -16,6 +20,7 @@ pub struct QuestDbOptions {
 impl Default for QuestDbOptions {
     fn default() -> Self {
         Self {
+            tls: None,
             timeout: Duration::from_secs(10),
             drop: false,
             max_series: 1_000_000,

@@ -5,7 +5,7 @@ use super::names::place_selector;
 use super::options::VictoriaOptions;
 use super::times::retention_ms;
 use crate::Address;
-use crate::http::{Answer, Authorization, BodyChunks, HttpServer, Request};
+use crate::http::{Access, Answer, BodyChunks, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
 
 /// Rows of a line of an export.
@@ -33,15 +33,9 @@ impl VictoriaConnection {
         if address.hosts().contains(',') {
             return Err(spec_error("one host is written to, and several are named".to_owned()));
         }
-        let authorization = address.credentials().map(Authorization::basic).transpose()?;
+        let access = Access::of(address, options.tls.clone(), options.timeout)?;
         Ok(Self {
-            server: HttpServer::new(
-                "VictoriaMetrics",
-                address.hosts(),
-                DEFAULT_PORT,
-                authorization,
-                options.timeout,
-            )?,
+            server: HttpServer::new("VictoriaMetrics", address.hosts(), DEFAULT_PORT, access)?,
             place: address.place().to_owned(),
         })
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::TlsOptions;
+
 /// All options except the address.
 #[derive(Clone, Debug)]
 pub struct VictoriaOptions {
@@ -10,6 +12,8 @@ pub struct VictoriaOptions {
     /// `HOST[:PORT]` of the listener for OpenTSDB's lines, which answers nothing: samples go there, and
     /// are read back over HTTP.
     pub put: Option<String>,
+    /// Whom to trust; absent: the connection is in the clear.
+    pub tls: Option<TlsOptions>,
     /// Deadline of a request.
     pub timeout: Duration,
     /// Whether to delete what an earlier run left under the label.
@@ -23,6 +27,7 @@ impl Default for VictoriaOptions {
         Self {
             lines: 10_000,
             put: None,
+            tls: None,
             timeout: Duration::from_secs(10),
             drop: false,
             max_series: 1_000_000,

@@ -27,6 +27,8 @@ mod etcd;
 pub(super) use etcd::open_keys;
 mod exec;
 mod graphite;
+#[cfg(feature = "http")]
+mod http;
 mod influx;
 mod kairosdb;
 mod keeps;
@@ -418,7 +420,7 @@ const TLS_CA: OptionInfo = option(
     "tls_ca",
     Kind::Checked("a file", |text| !text.is_empty()),
     None,
-    "file of certificates to trust; without it, the system's",
+    "file of certificates to trust, in PEM, for tls=1; without it, Mozilla's list",
 );
 
 const fn sqlite_info() -> StoreInfo {

@@ -8,6 +8,7 @@ use tsb_run::spec::open;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{Scope, Store, StoreExt, TimeRange};
 
+use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
 use crate::in_flight::{
     AROUND_OUTAGE_NS, PATIENCE_S, names_what_a_kill_took, names_what_was_lost_on_the_way, per_second,
@@ -24,6 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("victoriametrics")),
         ("a_password", password),
+        ("tls", tls),
         ("a_place_from_its_making_to_its_removal", place),
         ("what_it_would_drop_is_refused", dropped),
     ];
@@ -34,6 +36,11 @@ fn server(program: &str, options: &[&str]) -> Result<Daemon, Failed> {
     let [port] = free_ports()?;
     let program = program.to_owned();
     let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    let scheme = if options.iter().any(|option| option == "-tls") {
+        "https"
+    } else {
+        "http"
+    };
     let daemon = Daemon::start(port, move |folder| {
         let mut command = Command::new(&program);
         command.arg(format!("-storageDataPath={}", folder.join("data").display()));
@@ -41,9 +48,38 @@ fn server(program: &str, options: &[&str]) -> Result<Daemon, Failed> {
         command
     })?;
     until("it answers", || {
-        output(Command::new("curl").args(["-sS", &format!("http://127.0.0.1:{port}/ping")]))
+        output(Command::new("curl").args(["-sS", "--insecure", &format!("{scheme}://127.0.0.1:{port}/ping")]))
     })?;
     Ok(daemon)
+}
+
+/// Only who trusts its certificate opens a place.
+fn tls(program: &str) -> Result<(), Failed> {
+    let certificates = Certificates::make()?;
+    let file = |name: &str| certificates.file(name).display().to_string();
+    let (certificate, key) = (file("server.crt"), file("server.key"));
+    let encrypted = [format!("-tlsCertFile={certificate}"), format!("-tlsKeyFile={key}")];
+    let daemon = server(
+        program,
+        &["-tls", &encrypted[0], &encrypted[1], "-retentionPeriod=100y"],
+    )?;
+    let trust = format!("tls=1&tls_ca={}", file("ca.pem"));
+    let store = opened(&spec(daemon.port(), &trust))?;
+    tick(&*store, 1)?;
+    if ticks(&*store, 1)? != [1] {
+        return Err("the tick is not there".into());
+    }
+    for (options, words) in [
+        ("tls=1".to_owned(), "invalid peer certificate"),
+        (String::new(), "connection closed"),
+        (format!("tls_ca={}", file("ca.pem")), "no effect without tls=1"),
+    ] {
+        let error = open(&spec(daemon.port(), &options)).err().ok_or("it is let in")?;
+        if !tsb_stores::error::chain(&error).contains(words) {
+            return Err(format!("{options}: {}", tsb_stores::error::chain(&error)).into());
+        }
+    }
+    Ok(())
 }
 
 fn spec(port: u16, options: &str) -> String {

@@ -27,9 +27,11 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 4] = [
+static OPTIONS: [OptionInfo; 6] = [
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
+    super::TLS,
+    super::TLS_CA,
     option(
         "drop",
         Kind::Word(&["0", "1"]),
@@ -45,7 +47,7 @@ mod client {
 
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
-    use crate::spec::table::{Keeps, NamedBy, address_of};
+    use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::clickhouse::{self, ClickHouseOptions};
     use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
@@ -66,16 +68,17 @@ mod client {
         named_by: NamedBy::Path('-'),
     };
 
-    fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {
+    fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {
         // Without credentials, which a command must not show.
         let address = Address::parse("clickhouse", "database", path)?;
         let host = host_with_port(address.hosts(), clickhouse::DEFAULT_PORT);
-        let url = quoted(&format!("http://{host}/"));
+        let (curl, server) = http::curl(values, &host)?;
+        let url = quoted(&format!("{server}/"));
         let statement = quoted(&format!("DROP DATABASE `{}`", address.place()));
         Ok(KeptAtServer {
             kind: "database",
             name: format!("{} at {}", address.place(), address.hosts()),
-            remove: Some(format!("curl -sS --fail {url} --data-binary {statement}")),
+            remove: Some(format!("{curl} --fail {url} --data-binary {statement}")),
         })
     }
 
@@ -86,6 +89,7 @@ mod client {
     fn options(values: &Values<'_>) -> Result<ClickHouseOptions> {
         let default = ClickHouseOptions::default();
         Ok(ClickHouseOptions {
+            tls: http::tls(values)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

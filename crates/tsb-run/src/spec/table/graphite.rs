@@ -27,7 +27,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 12] = [
+static OPTIONS: [OptionInfo; 14] = [
     option(
         "protocol",
         Kind::Word(&["plaintext", "pickle"]),
@@ -88,6 +88,13 @@ static OPTIONS: [OptionInfo; 12] = [
     ),
     super::CREDENTIALS,
     option(
+        "tls",
+        Kind::Word(&["0", "1"]),
+        Some("0"),
+        "1: speak TLS with the render API",
+    ),
+    super::TLS_CA,
+    option(
         "drop",
         Kind::Word(&["0", "1"]),
         Some("0"),
@@ -141,7 +148,7 @@ mod client {
     use super::{archives, permille};
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
-    use crate::spec::table::{Keeps, NamedBy, address_of};
+    use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::Address;
     use tsb_remote::graphite::{self, GraphiteOptions, GraphiteProtocol};
     use tsb_stores::error::Result;
@@ -186,6 +193,7 @@ mod client {
             render: values.word("render")?,
             archives: rule(values, default.archives)?,
             visibility_delay: values.duration_or("delay", default.visibility_delay)?,
+            tls: http::tls(values)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             folder: values.word("folder")?.map(PathBuf::from),
             drop: values.is_on("drop")?,

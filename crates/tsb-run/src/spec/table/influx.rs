@@ -27,7 +27,7 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 6] = [
+static OPTIONS: [OptionInfo; 8] = [
     option("lines", Kind::Count, Some("10000"), "most samples per request"),
     option(
         "measurement",
@@ -37,6 +37,8 @@ static OPTIONS: [OptionInfo; 6] = [
     ),
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
+    super::TLS,
+    super::TLS_CA,
     option(
         "drop",
         Kind::Word(&["0", "1"]),
@@ -52,7 +54,7 @@ mod client {
 
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
-    use crate::spec::table::{Keeps, NamedBy, address_of};
+    use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::influx::{self, InfluxOptions};
     use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
@@ -73,16 +75,17 @@ mod client {
         named_by: NamedBy::Path('-'),
     };
 
-    fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {
+    fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {
         // Without credentials, which a command must not show.
         let address = Address::parse("influx", "database", path)?;
-        let url = format!("http://{}/query", host_with_port(address.hosts(), influx::DEFAULT_PORT));
+        let (curl, server) = http::curl(values, &host_with_port(address.hosts(), influx::DEFAULT_PORT))?;
+        let url = format!("{server}/query");
         let statement = format!("q=DROP DATABASE \"{}\"", address.place());
         Ok(KeptAtServer {
             kind: "database",
             name: format!("{} at {}", address.place(), address.hosts()),
             remove: Some(format!(
-                "curl -sS {} --data-urlencode {}",
+                "{curl} {} --data-urlencode {}",
                 quoted(&url),
                 quoted(&statement)
             )),
@@ -98,6 +101,7 @@ mod client {
         Ok(InfluxOptions {
             lines: values.usize_or("lines", default.lines)?,
             measurement: values.word("measurement")?,
+            tls: http::tls(values)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

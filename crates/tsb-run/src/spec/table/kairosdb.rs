@@ -27,10 +27,12 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 5] = [
+static OPTIONS: [OptionInfo; 7] = [
     super::PUT,
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
+    super::TLS,
+    super::TLS_CA,
     option(
         "drop",
         Kind::Word(&["0", "1"]),
@@ -46,7 +48,7 @@ mod client {
 
     use crate::spec::Values;
     use crate::spec::kept::KeptAtServer;
-    use crate::spec::table::{Keeps, NamedBy, address_of};
+    use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::Address;
     use tsb_remote::kairosdb::{self, KairosDbOptions};
     use tsb_stores::AsyncStore;
@@ -86,6 +88,7 @@ mod client {
         let default = KairosDbOptions::default();
         Ok(KairosDbOptions {
             put: values.word("put")?,
+            tls: http::tls(values)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

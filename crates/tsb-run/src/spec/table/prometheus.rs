@@ -27,9 +27,11 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 4] = [
+static OPTIONS: [OptionInfo; 6] = [
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
+    super::TLS,
+    super::TLS_CA,
     option(
         "drop",
         Kind::Word(&["0", "1"]),
@@ -45,7 +47,7 @@ mod client {
 
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
-    use crate::spec::table::{Keeps, NamedBy, address_of};
+    use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::prometheus::{self, DEFAULT_PORT, PLACE_LABEL, PrometheusOptions};
     use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
@@ -66,19 +68,19 @@ mod client {
         named_by: NamedBy::Path('-'),
     };
 
-    fn kept(path: &str, _values: &Values<'_>) -> Result<KeptAtServer> {
+    fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {
         // Without credentials, which a command must not show.
         let address = Address::parse("prometheus", "place", path)?;
         let host = address.hosts();
+        let (curl, server) = http::curl(values, &host_with_port(host, DEFAULT_PORT))?;
         let url = format!(
-            "http://{}/api/v1/admin/tsdb/delete_series?match[]={{{PLACE_LABEL}=\"{}\"}}",
-            host_with_port(host, DEFAULT_PORT),
+            "{server}/api/v1/admin/tsdb/delete_series?match[]={{{PLACE_LABEL}=\"{}\"}}",
             address.place()
         );
         Ok(KeptAtServer {
             kind: "label",
             name: format!("{PLACE_LABEL}={} at {host}", address.place()),
-            remove: Some(format!("curl -sSg --fail-with-body -X POST {}", quoted(&url))),
+            remove: Some(format!("{curl} -g --fail-with-body -X POST {}", quoted(&url))),
         })
     }
 
@@ -89,6 +91,7 @@ mod client {
     fn options(values: &Values<'_>) -> Result<PrometheusOptions> {
         let default = PrometheusOptions::default();
         Ok(PrometheusOptions {
+            tls: http::tls(values)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

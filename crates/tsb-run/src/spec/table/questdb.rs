@@ -27,9 +27,11 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 4] = [
+static OPTIONS: [OptionInfo; 6] = [
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
+    super::TLS,
+    super::TLS_CA,
     option(
         "drop",
         Kind::Word(&["0", "1"]),
@@ -45,7 +47,7 @@ mod client {
 
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
-    use crate::spec::table::{Keeps, NamedBy, address_of};
+    use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::questdb::{self, QuestDbOptions};
     use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
@@ -66,15 +68,16 @@ mod client {
         named_by: NamedBy::Path('-'),
     };
 
-    fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {
+    fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {
         // Without credentials, which a command must not show.
         let address = Address::parse("questdb", "prefix", path)?;
         let host = host_with_port(address.hosts(), questdb::DEFAULT_PORT);
-        let url = quoted(&format!("http://{host}/exec"));
+        let (curl, server) = http::curl(values, &host)?;
+        let url = quoted(&format!("{server}/exec"));
         let drops = questdb::drop_statements(address.place());
         let asked = drops.map(|drop| {
             format!(
-                "curl -sS --fail -G {url} --data-urlencode {}",
+                "{curl} --fail -G {url} --data-urlencode {}",
                 quoted(&format!("query={drop}"))
             )
         });
@@ -92,6 +95,7 @@ mod client {
     fn options(values: &Values<'_>) -> Result<QuestDbOptions> {
         let default = QuestDbOptions::default();
         Ok(QuestDbOptions {
+            tls: http::tls(values)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

@@ -27,11 +27,13 @@ pub(super) const INFO: StoreInfo = StoreInfo {
     keeps: super::Keeps::Nothing,
 };
 
-static OPTIONS: [OptionInfo; 6] = [
+static OPTIONS: [OptionInfo; 8] = [
     option("lines", Kind::Count, Some("10000"), "most samples per request"),
     super::PUT,
     option("timeout", Kind::Duration, Some("10s"), "how long a request may take"),
     super::CREDENTIALS,
+    super::TLS,
+    super::TLS_CA,
     option(
         "drop",
         Kind::Word(&["0", "1"]),
@@ -47,7 +49,7 @@ mod client {
 
     use crate::spec::Values;
     use crate::spec::kept::{KeptAtServer, quoted};
-    use crate::spec::table::{Keeps, NamedBy, address_of};
+    use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::victoriametrics::{self, VictoriaOptions};
     use tsb_remote::{Address, host_with_port};
     use tsb_stores::AsyncStore;
@@ -71,20 +73,19 @@ mod client {
         named_by: NamedBy::Path('-'),
     };
 
-    fn kept(path: &str, _: &Values<'_>) -> Result<KeptAtServer> {
+    fn kept(path: &str, values: &Values<'_>) -> Result<KeptAtServer> {
         // Without credentials, which a command must not show.
         let address = Address::parse("victoriametrics", "label", path)?;
         let host = host_with_port(address.hosts(), victoriametrics::DEFAULT_PORT);
-        let url = |path: &str| quoted(&format!("http://{host}{path}"));
+        let (curl, server) = http::curl(values, &host)?;
+        let url = |path: &str| quoted(&format!("{server}{path}"));
         let selector = quoted(&format!("match[]={{tsb=\"{}\"}}", address.place()));
         // What was written last is not deleted before it is visible.
         let (flush, delete) = (url("/internal/force_flush"), url("/api/v1/admin/tsdb/delete_series"));
         Ok(KeptAtServer {
             kind: "label",
             name: format!("{} at {}", address.place(), address.hosts()),
-            remove: Some(format!(
-                "curl -sS {flush} && curl -sS {delete} --data-urlencode {selector}"
-            )),
+            remove: Some(format!("{curl} {flush} && {curl} {delete} --data-urlencode {selector}")),
         })
     }
 
@@ -97,6 +98,7 @@ mod client {
         Ok(VictoriaOptions {
             lines: values.usize_or("lines", default.lines)?,
             put: values.word("put")?,
+            tls: http::tls(values)?,
             timeout: values.duration_or("timeout", default.timeout)?,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,

@@ -1,0 +1,39 @@
+//! What clients over HTTP share: whom they trust, and the command that reaches the same server.
+
+use tsb_remote::TlsOptions;
+use tsb_stores::error::{Error, Result};
+
+use crate::spec::Values;
+use crate::spec::kept::quoted;
+
+/// Whom to trust, if the options ask for TLS.
+///
+/// # Errors
+/// [`Error::Spec`] for certificates to trust without TLS.
+pub(super) fn tls(values: &Values<'_>) -> Result<Option<TlsOptions>> {
+    let ca = values.word("tls_ca")?.map(Into::into);
+    if values.is_on("tls")? {
+        return Ok(Some(TlsOptions { ca }));
+    }
+    match ca {
+        None => Ok(None),
+        Some(_) => Err(Error::Spec {
+            spec: "tls_ca".to_owned(),
+            what: "it has no effect without tls=1".to_owned(),
+        }),
+    }
+}
+
+/// The beginning of a command of `curl`, without credentials, and that of a URL of the server at `host`.
+///
+/// # Errors
+/// As [`tls`].
+pub(super) fn curl(values: &Values<'_>, host: &str) -> Result<(String, String)> {
+    let Some(tls) = tls(values)? else {
+        return Ok(("curl -sS".to_owned(), format!("http://{host}")));
+    };
+    let trusting = tls.ca.map_or(String::new(), |file| {
+        format!(" --cacert {}", quoted(&file.display().to_string()))
+    });
+    Ok((format!("curl -sS{trusting}"), format!("https://{host}")))
+}
