@@ -77,9 +77,8 @@ fn rates(run: &Run, lines: &mut Lines) {
     lines.line(
         "held",
         format!(
-            "{} at durability {} (accepted, first due to last acceptance{})",
+            "{} at durability {level} (accepted, first due to last acceptance{})",
             scaled(rate.held_per_second),
-            run.durability.acknowledged,
             until_durable(run)
         ),
     );

@@ -74,7 +74,8 @@ const fn meaning(status: Status) -> &'static str {
 fn headline(shown: &PageRun<'_>, page: &mut Markup) {
     let run = shown.run;
     page.raw("<dl class=\"headline\">\n");
-    let held = format!("held at durability {}", run.durability.acknowledged);
+    let level = run.durability.level;
+    let held = format!("held at durability {level}");
     card(shown, &held, &RATE[1], "accepted; what was asked is below", page);
     let response = &run.latency.response;
     let quantiles = [
