@@ -45,7 +45,7 @@ impl KeyedFolder {
     /// # Errors
     /// If it cannot be created.
     pub(super) fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let made = fs::create_dir_all(folder);
+        let made = create(folder);
         made.map_err(|error| failed("create", folder, error))?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -61,7 +61,7 @@ impl KeyedFolder {
     /// Writes a file beside, whose name no other thread of any process uses, and renames it.
     fn replace(&self, path: &Path, text: &str) -> io::Result<()> {
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
+            create(parent)?;
         }
         let thread = std::thread::current().id();
         let beside = self.folder.join(format!("={}-{thread:?}", std::process::id()));
@@ -159,7 +159,7 @@ impl KeyedStore for KeyedFolder {
             Err(error) if !is_gone(&error) => return Err(failed("remove", &folder, error)),
             _ => {}
         }
-        fs::create_dir_all(&self.folder).map_err(|error| failed("create", &self.folder, error))
+        create(&self.folder).map_err(|error| failed("create", &self.folder, error))
     }
 
     fn get(&self, key: &Key) -> Result<Option<String>> {
@@ -188,6 +188,19 @@ fn failed(action: &str, path: &Path, error: io::Error) -> Error {
         action: format!("{action} {}", path.display()),
         source: error.into(),
     }
+}
+
+/// Creates a folder that another process may create or remove at the same time.
+fn create(folder: &Path) -> io::Result<()> {
+    const TRIES: usize = 100;
+    for _ in 1..TRIES {
+        match fs::create_dir_all(folder) {
+            // It was there, and was removed before it was looked at.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+    }
+    fs::create_dir_all(folder)
 }
 
 #[cfg(test)]
