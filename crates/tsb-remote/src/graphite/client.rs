@@ -9,7 +9,7 @@ use super::cursor::GraphiteCursor;
 use super::files::{WhisperFiles, remove};
 use super::options::GraphiteOptions;
 use super::path::{key_of, path_of};
-use super::render::{Render, Window};
+use super::render::{Render, Span, Window};
 use super::spec_error;
 use crate::acks::Acks;
 use crate::http::{Access, HttpServer};
@@ -26,11 +26,6 @@ mod newest;
 
 /// The port at which graphite-web listens by default.
 const RENDER_PORT: u16 = 8080;
-/// Seconds for which the oldest slots of an archive are not asked for: they may end meanwhile, and
-/// the server would answer from another archive.
-const OLDEST_S: i64 = 2;
-/// Seconds after the time of day within which slots are asked for.
-const AHEAD_S: i64 = 60;
 /// Whisper's times are unsigned and of 32 bits.
 const SECONDS: std::ops::Range<i64> = 1..1 << 32;
 
@@ -39,7 +34,7 @@ pub struct GraphiteClient {
     prefix: String,
     senders: Vec<UnansweredSender>,
     render: Option<Arc<Render>>,
-    archives: Vec<SlotArchive>,
+    archives: Arc<[SlotArchive]>,
     options: GraphiteOptions,
     /// Ids, and their numbers in the order in which they were defined.
     keys: RwLock<Keys>,
@@ -77,7 +72,7 @@ impl GraphiteClient {
     /// [`Error::Spec`] for options that fit no server, and [`Error::Unreachable`] or
     /// [`Error::Unanswered`] if one does not answer.
     pub async fn connect(address: &Address, options: &GraphiteOptions) -> Result<Self> {
-        let archives: Vec<SlotArchive> = options.archives.archives().collect();
+        let archives: Arc<[SlotArchive]> = options.archives.archives().collect();
         if archives.is_empty() {
             return Err(spec_error("there is no archive".to_owned()));
         }
@@ -125,26 +120,10 @@ impl GraphiteClient {
         render.ok_or_else(|| self.unsupported("reading back without ?render="))
     }
 
-    /// The window of an archive that covers slots from `from_s` to `until_s`.
+    /// The window that covers slots of an archive from `from_s` to `until_s`, now.
     fn window(&self, render: &Render, level: usize, from_s: i64, until_s: i64) -> Window {
-        let now_s = render.now_s();
-        let archive = self.archives[level];
-        let oldest_s = now_s - archive.retention_s() + OLDEST_S;
-        // The server answers from the finest archive that reaches back to the first second asked for.
-        let finer = level.checked_sub(1).map(|finer| self.archives[finer].retention_s());
-        let newest_s = finer.map_or(i64::MAX, |finer_s| now_s - finer_s - archive.slot_s);
-        // At whole slots: of others, go-carbon fills one slot too many with 0.
-        let aligned = |second: i64| second.div_euclid(archive.slot_s) * archive.slot_s;
-        let after = aligned(from_s.saturating_sub(1).min(newest_s).max(oldest_s).min(now_s));
-        Window {
-            after: if after < oldest_s {
-                after + archive.slot_s
-            } else {
-                after
-            },
-            until: aligned(until_s.min(now_s + AHEAD_S)),
-            slot: archive.slot_s,
-        }
+        let span = Span { level, from_s, until_s };
+        span.window(&self.archives, render.now_s())
     }
 
     /// The archive that answers a query.
@@ -309,12 +288,23 @@ impl Client for GraphiteClient {
         let numbers = read(&self.keys).numbers(query.series)?;
         let render = self.render()?;
         let level = self.level_of(query.resample)?;
-        let window = self.window(render, level, query.range.start.as_secs(), query.range.end.as_secs());
+        let span = Span {
+            level,
+            from_s: query.range.start.as_secs(),
+            until_s: query.range.end.as_secs(),
+        };
         let paths = read(&self.paths);
         let path_of = |number: u32| paths.get(number as usize).cloned().unwrap_or_default();
         let series = query.series.iter().copied();
         let series = series.zip(numbers.into_iter().map(path_of)).collect();
-        Ok(GraphiteCursor::new(render, &self.damage, window, query.range, series))
+        let archives = Arc::clone(&self.archives);
+        Ok(GraphiteCursor::new(
+            render,
+            &self.damage,
+            (archives, span),
+            query.range,
+            series,
+        ))
     }
 
     async fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {

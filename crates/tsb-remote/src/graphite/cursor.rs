@@ -5,10 +5,10 @@ use std::vec::IntoIter;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::render::{Render, SlotsRead, Window};
+use super::render::{Render, SlotsRead, Span};
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
-use tsb_stores::store::TimeRange;
+use tsb_stores::store::{SlotArchive, TimeRange};
 use tsb_stores::{Damage, DamageKind, DamageLog};
 
 /// Maximum number of series in one request.
@@ -18,7 +18,8 @@ pub(super) const SERIES_MAX: usize = 32;
 #[derive(Debug)]
 pub struct GraphiteCursor {
     render: Arc<Render>,
-    window: Window,
+    archives: Arc<[SlotArchive]>,
+    span: Span,
     range: TimeRange,
     remaining: IntoIter<(SeriesId, String)>,
     damage: Arc<DamageLog>,
@@ -26,20 +27,22 @@ pub struct GraphiteCursor {
 }
 
 impl GraphiteCursor {
-    /// Reads the slots of a window whose starts are in `range`; files that cannot be read are noted
+    /// Reads the slots of a span of an archive whose starts are in `range`; files that cannot be read are noted
     /// in `damage`.
     pub(super) fn new(
         render: &Arc<Render>,
         damage: &Arc<DamageLog>,
-        window: Window,
+        (archives, span): (Arc<[SlotArchive]>, Span),
         range: TimeRange,
         series: Vec<(SeriesId, String)>,
     ) -> Self {
+        let window = span.window(&archives, render.now_s());
         let is_empty = window.after >= window.until;
         let series = if is_empty { Vec::new() } else { series };
         Self {
             render: Arc::clone(render),
-            window,
+            archives,
+            span,
             range,
             remaining: series.into_iter(),
             damage: Arc::clone(damage),
@@ -55,7 +58,9 @@ impl GraphiteCursor {
         let mut paths: Vec<String> = some.iter().map(|(_, path)| path.clone()).collect();
         paths.sort_unstable();
         paths.dedup();
-        let SlotsRead { slots, unreadable, .. } = self.render.read(&paths, self.window).await?;
+        // Of the time of this request: while others are answered, slots leave an archive.
+        let window = self.span.window(&self.archives, self.render.now_s());
+        let SlotsRead { slots, unreadable, .. } = self.render.read(&paths, window).await?;
         for path in unreadable {
             let what = "its file cannot be read, as when carbon is killed while it makes one";
             self.damage.note(Damage::new(DamageKind::Unreadable, path, what));

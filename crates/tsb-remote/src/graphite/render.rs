@@ -9,7 +9,13 @@ use tsb_core::time::{Clock, MonotonicClock};
 
 use crate::http::{Answer, HttpServer, Request};
 use tsb_stores::error::{Error, Result};
+use tsb_stores::store::SlotArchive;
 
+/// Seconds for which the oldest slots of an archive are not asked for: they may end meanwhile, and
+/// the server would answer from another archive.
+const OLDEST_S: i64 = 2;
+/// Seconds after the time of day within which slots are asked for.
+const AHEAD_S: i64 = 60;
 const READING: &str = "read slots";
 const LISTING: &str = "list series";
 
@@ -52,6 +58,39 @@ pub(super) struct Window {
     pub(super) until: i64,
     /// The length of slots that the server must have there.
     pub(super) slot: i64,
+}
+
+/// Slots to ask for, in seconds of their beginning; the window of a request depends on when it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// The archive, the finest being 0.
+    pub(super) level: usize,
+    pub(super) from_s: i64,
+    pub(super) until_s: i64,
+}
+
+impl Span {
+    /// The window of a request that is sent at `now_s`.
+    pub(super) fn window(self, archives: &[SlotArchive], now_s: i64) -> Window {
+        let archive = archives[self.level];
+        let oldest_s = now_s - archive.retention_s() + OLDEST_S;
+        // The server answers from the finest archive that reaches back to the first second asked for.
+        let finer = self.level.checked_sub(1).map(|finer| archives[finer].retention_s());
+        let newest_s = finer.map_or(i64::MAX, |finer_s| now_s - finer_s - archive.slot_s);
+        // At whole slots: of others, go-carbon fills one slot too many with 0.
+        let aligned = |second: i64| second.div_euclid(archive.slot_s) * archive.slot_s;
+        let from_s = self.from_s.saturating_sub(1);
+        let after = aligned(from_s.min(newest_s).max(oldest_s).min(now_s));
+        Window {
+            after: if after < oldest_s {
+                after + archive.slot_s
+            } else {
+                after
+            },
+            until: aligned(self.until_s.min(now_s + AHEAD_S)),
+            slot: archive.slot_s,
+        }
+    }
 }
 
 /// The render API of one server.

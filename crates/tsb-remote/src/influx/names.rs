@@ -84,7 +84,11 @@ fn tagged(key: &SeriesKey, measurement: &str) -> Result<SeriesKey, &'static str>
         return Err("its name is empty");
     }
     let labels = key.labels().iter();
-    if labels.clone().any(|(label, _)| label == NAME_TAG) {
+    // A field of that key would hide the tag in conditions.
+    if labels
+        .clone()
+        .any(|(label, value)| label == NAME_TAG || (label == FIELD_LABEL && value == NAME_TAG))
+    {
         return Err("the tag 'name' holds the name of a series where all have one measurement");
     }
     let labels = labels.map(|(label, value)| (label.as_str(), value.as_str()));
@@ -137,6 +141,8 @@ mod tests {
         assert!(InfluxSeries::new(&key, Some(OWN)).is_err());
         let named = SeriesKey::with_labels("a", [(NAME_TAG, "b")]);
         assert!(InfluxSeries::new(&named, Some("all")).is_err() && InfluxSeries::new(&named, None).is_ok());
+        let field = SeriesKey::with_labels("a", [(FIELD_LABEL, NAME_TAG)]);
+        assert!(InfluxSeries::new(&field, Some("all")).is_err() && InfluxSeries::new(&field, None).is_ok());
         assert!(InfluxSeries::new(&SeriesKey::new(""), Some("all")).is_err());
     }
 }

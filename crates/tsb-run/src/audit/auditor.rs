@@ -17,8 +17,8 @@ use super::newest::Wrong;
 use super::stated::StatedNewest;
 use super::{Audit, NamedSamples, Scope, TicksByGroup};
 
-/// Number of series that an auditor claims at a time.
-const STRIDE: usize = 64;
+/// Number of series that a query reads.
+pub(super) const STRIDE: usize = 64;
 /// Nanoseconds by which the store's newest accepted timestamp may differ from the one sent: a
 /// store that parses times as floats rounds them.
 const MISPLACED_NS: i64 = 4_000;
@@ -73,7 +73,7 @@ impl<'a> Auditor<'a> {
     /// The newest timestamp that was sent and not rejected by name.
     pub(super) fn newest(mut self) -> Option<Timestamp> {
         let mut newest = None;
-        while let Some(ids) = self.take() {
+        while let Some(ids) = self.take(STRIDE) {
             for id in ids {
                 self.send(id);
                 newest = newest.max(self.sent.times.iter().max().copied());
@@ -82,32 +82,29 @@ impl<'a> Auditor<'a> {
         newest
     }
 
-    /// Claims and compares series until none is left. `stated` is what the store states of the newest
-    /// sample of each.
-    pub(super) fn compare(
-        mut self,
-        rules: &Rules,
-        stated: &[StatedNewest],
-        done: &AtomicU64,
-    ) -> tsb_stores::Result<Audit> {
-        while let Some(ids) = self.take() {
+    /// Claims and compares series until none is left.
+    pub(super) fn compare(mut self, rules: &Rules, done: &AtomicU64) -> tsb_stores::Result<Audit> {
+        let most = self.scope.series_per_question();
+        while let Some(ids) = self.take(most) {
             let ids: Vec<SeriesId> = ids.collect();
-            let stated = &stated[ids[0].index()..][..ids.len()];
-            match rules.exactness {
-                Exactness::Consolidated(rule) => self.compare_rows(&ids, stated, rules, &rule)?,
-                Exactness::Slots(rule) => self.compare_slots(&ids, stated, rules, &rule)?,
-                _ => self.compare_samples(&ids, stated, rules)?,
+            let stated = self.scope.stated_newest(&ids, &mut self.audit.repeated_reads)?;
+            for (ids, stated) in ids.chunks(STRIDE).zip(stated.chunks(STRIDE)) {
+                match rules.exactness {
+                    Exactness::Consolidated(rule) => self.compare_rows(ids, stated, rules, &rule)?,
+                    Exactness::Slots(rule) => self.compare_slots(ids, stated, rules, &rule)?,
+                    _ => self.compare_samples(ids, stated, rules)?,
+                }
+                done.fetch_add(ids.len() as u64, Ordering::Relaxed);
             }
-            done.fetch_add(ids.len() as u64, Ordering::Relaxed);
         }
         Ok(self.audit)
     }
 
-    /// Claims the next series; `None` when all are claimed.
-    fn take(&self) -> Option<impl Iterator<Item = SeriesId> + use<>> {
+    /// Claims the next series, at most this number; `None` when all are claimed.
+    fn take(&self, most: usize) -> Option<impl Iterator<Item = SeriesId> + use<>> {
         let series = self.scope.workload.catalog().len();
-        let from = self.next.fetch_add(STRIDE, Ordering::Relaxed);
-        let ids = from..series.min(from + STRIDE);
+        let from = self.next.fetch_add(most, Ordering::Relaxed);
+        let ids = from..series.min(from.saturating_add(most));
         (!ids.is_empty()).then(|| ids.map(|index| SeriesId(index as u32)))
     }
 
@@ -140,30 +137,38 @@ impl<'a> Auditor<'a> {
             ..TimeRange::ALL
         };
         let (mut at, mut repeated) = (0, 0);
-        let answer = scope.answered(&mut repeated, || {
-            // After an answer that broke off, the series that it was about is read again.
-            self.found.clear();
-            let query = Query {
-                series: &ids[at..],
-                range,
-                resample: None,
-            };
-            let mut unexpected = None;
-            scope.store.query(&query, &mut |series, times, values| {
-                let Some(ahead) = ids[at..].iter().position(|id| *id == series) else {
-                    unexpected = Some(series);
-                    return ControlFlow::Break(());
+        let answer = loop {
+            let begun_at = at;
+            let answer = scope.answered(&mut repeated, || {
+                // After an answer that broke off, the series that it was about is read again.
+                self.found.clear();
+                let query = Query {
+                    series: &ids[at..],
+                    range,
+                    resample: None,
                 };
-                for _ in 0..ahead {
-                    self.compare_read(ids[at], stated[at], rules);
-                    at += 1;
-                }
-                self.found.times.extend_from_slice(times);
-                self.found.values.extend_from_slice(values);
-                ControlFlow::Continue(())
-            })?;
-            unexpected.map_or(Ok(()), |series| Err(out_of_order(series)))
-        });
+                let mut unexpected = None;
+                scope.store.query(&query, &mut |series, times, values| {
+                    let Some(ahead) = ids[at..].iter().position(|id| *id == series) else {
+                        unexpected = Some(series);
+                        return ControlFlow::Break(());
+                    };
+                    for _ in 0..ahead {
+                        self.compare_read(ids[at], stated[at], rules);
+                        at += 1;
+                    }
+                    self.found.times.extend_from_slice(times);
+                    self.found.values.extend_from_slice(values);
+                    ControlFlow::Continue(())
+                })?;
+                unexpected.map_or(Ok(()), |series| Err(out_of_order(series)))
+            });
+            // A server that answers in parts is asked on.
+            let goes_on = at > begun_at && answer.as_ref().is_err_and(tsb_stores::Error::is_silence);
+            if !goes_on {
+                break answer;
+            }
+        };
         self.audit.repeated_reads += repeated;
         answer?;
         for at in at..ids.len() {

@@ -1,12 +1,17 @@
-//! What a store states of the newest sample of each series, without the series being read.
+//! What a store states of the newest sample of series, without the series being read.
 
-use std::sync::atomic::Ordering;
-
-use tsb_core::time::thread_cpu_ns;
 use tsb_core::{SeriesId, Timestamp};
-use tsb_stores::Result;
+use tsb_stores::{Exactness, Result};
 
 use super::Scope;
+use super::auditor::STRIDE;
+
+/// Number of series of one question: some servers answer about all of their series whatever they are
+/// asked, and a question that is not answered is asked again as a whole.
+const SERIES_MAX: usize = 4_096;
+/// A store that keeps samples for less than this is asked right before a series is read, in
+/// nanoseconds: what it states may be gone soon after.
+const BRIEF_NS: i64 = 86_400_000_000_000;
 
 /// The store's answers about the newest samples of a series.
 #[derive(Clone, Copy, Debug)]
@@ -18,25 +23,30 @@ pub(super) struct StatedNewest {
 }
 
 impl Scope<'_> {
-    /// The answers about all series, in their order. Asked for at once: some servers answer about all
-    /// of their series or about none.
+    /// How many series an auditor asks about at a time, and then reads.
+    pub(super) fn series_per_question(&self) -> usize {
+        let capabilities = self.store.capabilities();
+        let is_brief = capabilities.retention_ns.is_some_and(|ns| ns < BRIEF_NS);
+        if is_brief || matches!(capabilities.exactness, Exactness::Slots(_)) {
+            return STRIDE;
+        }
+        let series = self.workload.catalog().len();
+        series.div_ceil(self.threads.max(1)).clamp(STRIDE, SERIES_MAX)
+    }
+
+    /// The answers about some series, in their order.
     ///
     /// # Errors
     /// The store's.
-    pub(super) fn stated_newest(&self, repeated: &mut u64) -> Result<Vec<StatedNewest>> {
-        let before_ns = thread_cpu_ns();
-        let series = self.workload.catalog().len();
-        let ids: Vec<SeriesId> = (0..series).map(|index| SeriesId(index as u32)).collect();
-        let (mut newest, mut accepted) = (vec![None; series], vec![None; series]);
-        self.answered(repeated, || self.store.newest(&ids, &mut newest))?;
-        self.answered(repeated, || self.store.newest_accepted(&ids, &mut accepted))?;
+    pub(super) fn stated_newest(&self, ids: &[SeriesId], repeated: &mut u64) -> Result<Vec<StatedNewest>> {
+        let (mut newest, mut accepted) = (vec![None; ids.len()], vec![None; ids.len()]);
+        self.answered(repeated, || self.store.newest(ids, &mut newest))?;
+        self.answered(repeated, || self.store.newest_accepted(ids, &mut accepted))?;
         let stated = newest.into_iter().zip(accepted);
         let stated = stated.map(|(newest, accepted)| StatedNewest {
             newest: self.of_this_run(newest),
             accepted: self.of_this_run(accepted),
         });
-        let stated = stated.collect();
-        self.cpu_ns.fetch_add(thread_cpu_ns() - before_ns, Ordering::Relaxed);
-        Ok(stated)
+        Ok(stated.collect())
     }
 }

@@ -281,8 +281,8 @@ impl PassResult {
         let is_seen = self.late_start_ns >= LATE_START_NS && !context.plan.is_closed_loop();
         is_seen.then(|| {
             format!(
-                "all samples were sent {} later than their timestamps say, and look that much older: the connections \
-                 were not ready at the start",
+                "all samples were sent {} later than their timestamps say, and look that much older: sending was \
+                 not ready at the start",
                 units::exact_duration(self.late_start_ns / 1_000_000 * 1_000_000)
             )
         })

@@ -23,8 +23,8 @@ impl GraphiteClient {
         let near_s = render.now_s() - NEAR_SLOTS * self.archives[0].slot_s;
         for from_s in [near_s, i64::MIN] {
             let open: Vec<usize> = (0..numbers.len()).filter(|place| into[*place].is_none()).collect();
-            let window = self.window(render, 0, from_s, i64::MAX);
             for places in open.chunks(SERIES_MAX) {
+                let window = self.window(render, 0, from_s, i64::MAX);
                 self.newest_in(render, window, numbers, places, into).await?;
             }
         }

@@ -41,6 +41,11 @@ impl InfluxClient {
     /// something else.
     pub async fn connect(address: &Address, options: &InfluxOptions) -> Result<Self> {
         let connection = InfluxConnection::new(address, options)?;
+        // Before anything is dropped for it.
+        if let Some(measurement) = &options.measurement {
+            InfluxSeries::new(&SeriesKey::new("a"), Some(measurement))
+                .map_err(|why| spec_error(format!("measurement {measurement:?} cannot be used: {why}")))?;
+        }
         connection.check_version().await?;
         let keys = prepare(&connection, options).await?;
         let series = keys.iter().map(|key| influx_series(key, options));

@@ -9,7 +9,7 @@ use tsb_stores::{
     ArchiveRule, Consolidated, OnConflict, Query, Resample, SlotArchive, SlotArchives, StoreExt as _, TimeRange,
 };
 
-use super::{Auditor, Compared};
+use super::{Auditor, Compared, out_of_order};
 use crate::audit::Rules;
 use crate::audit::consolidate::{self, ArchiveRows, StoreAnswer};
 use crate::audit::slots::{self, KnownSlots, SlotAnswer};
@@ -127,12 +127,17 @@ impl Auditor<'_> {
             };
             let known = scope.answered(repeated, || {
                 let mut known: HashMap<SeriesId, KnownSlots> = HashMap::new();
+                let mut unexpected = None;
                 scope.store.query(&query, &mut |series, times, values| {
+                    if !ids.contains(&series) {
+                        unexpected = Some(series);
+                        return ControlFlow::Break(());
+                    }
                     let slots = times.iter().map(|at| at.as_secs()).zip(values.iter().copied());
                     known.entry(series).or_default().extend(slots);
                     ControlFlow::Continue(())
                 })?;
-                Ok(known)
+                unexpected.map_or(Ok(known), |series| Err(out_of_order(series)))
             })?;
             Ok(ReadArchive {
                 archive,

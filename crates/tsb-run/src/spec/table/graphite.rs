@@ -151,7 +151,7 @@ mod client {
     use crate::spec::table::{Keeps, NamedBy, address_of, http};
     use tsb_remote::Address;
     use tsb_remote::graphite::{self, GraphiteOptions, GraphiteProtocol};
-    use tsb_stores::error::Result;
+    use tsb_stores::error::{Error, Result};
     use tsb_stores::{AsyncStore, Consolidation, SlotArchive, SlotArchives};
 
     pub(super) fn open(path: &str, values: &Values<'_>) -> Result<Box<dyn AsyncStore>> {
@@ -185,15 +185,22 @@ mod client {
 
     fn options(values: &Values<'_>) -> Result<GraphiteOptions> {
         let default = GraphiteOptions::default();
+        let (render, tls) = (values.word("render")?, http::tls(values)?);
+        if tls.is_some() && render.is_none() {
+            return Err(Error::Spec {
+                spec: "graphite:".to_owned(),
+                what: "tls=1 is for the render API, which render does not name: samples go in the clear".to_owned(),
+            });
+        }
         Ok(GraphiteOptions {
             protocol: match values.word("protocol")?.as_deref() {
                 Some("pickle") => GraphiteProtocol::Pickle,
                 _ => GraphiteProtocol::Plaintext,
             },
-            render: values.word("render")?,
+            render,
             archives: rule(values, default.archives)?,
             visibility_delay: values.duration_or("delay", default.visibility_delay)?,
-            tls: http::tls(values)?,
+            tls,
             timeout: values.duration_or("timeout", default.timeout)?,
             folder: values.word("folder")?.map(PathBuf::from),
             drop: values.is_on("drop")?,

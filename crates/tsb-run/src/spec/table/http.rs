@@ -4,7 +4,6 @@ use tsb_remote::TlsOptions;
 use tsb_stores::error::{Error, Result};
 
 use crate::spec::Values;
-use crate::spec::kept::quoted;
 
 /// Whom to trust, if the options ask for TLS.
 ///
@@ -28,12 +27,19 @@ pub(super) fn tls(values: &Values<'_>) -> Result<Option<TlsOptions>> {
 ///
 /// # Errors
 /// As [`tls`].
+#[cfg(any(
+    feature = "clickhouse",
+    feature = "influx",
+    feature = "prometheus",
+    feature = "questdb",
+    feature = "victoriametrics"
+))]
 pub(super) fn curl(values: &Values<'_>, host: &str) -> Result<(String, String)> {
     let Some(tls) = tls(values)? else {
         return Ok(("curl -sS".to_owned(), format!("http://{host}")));
     };
     let trusting = tls.ca.map_or(String::new(), |file| {
-        format!(" --cacert {}", quoted(&file.display().to_string()))
+        format!(" --cacert {}", crate::spec::kept::quoted(&file.display().to_string()))
     });
     Ok((format!("curl -sS{trusting}"), format!("https://{host}")))
 }
