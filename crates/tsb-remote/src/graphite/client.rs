@@ -102,7 +102,7 @@ impl GraphiteClient {
             acks: Acks::default(),
         };
         if let Some(render) = &client.render {
-            let window = client.window(render, 0, i64::MAX, i64::MAX);
+            let window = client.window_from(render, i64::MAX);
             render.read(std::slice::from_ref(&client.prefix), window).await?;
         }
         Ok(client)
@@ -120,9 +120,13 @@ impl GraphiteClient {
         render.ok_or_else(|| self.unsupported("reading back without ?render="))
     }
 
-    /// The window that covers slots of an archive from `from_s` to `until_s`, now.
-    fn window(&self, render: &Render, level: usize, from_s: i64, until_s: i64) -> Window {
-        let span = Span { level, from_s, until_s };
+    /// The window that covers the slots of the finest archive from `from_s` on, now.
+    fn window_from(&self, render: &Render, from_s: i64) -> Window {
+        let span = Span {
+            level: 0,
+            from_s,
+            until_s: i64::MAX,
+        };
         span.window(&self.archives, render.now_s())
     }
 

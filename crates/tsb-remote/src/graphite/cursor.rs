@@ -27,8 +27,8 @@ pub struct GraphiteCursor {
 }
 
 impl GraphiteCursor {
-    /// Reads the slots of a span of an archive whose starts are in `range`; files that cannot be read are noted
-    /// in `damage`.
+    /// Reads the slots of a span of an archive whose starts are in `range`; files that cannot be read
+    /// are noted in `damage`.
     pub(super) fn new(
         render: &Arc<Render>,
         damage: &Arc<DamageLog>,
@@ -36,9 +36,6 @@ impl GraphiteCursor {
         range: TimeRange,
         series: Vec<(SeriesId, String)>,
     ) -> Self {
-        let window = span.window(&archives, render.now_s());
-        let is_empty = window.after >= window.until;
-        let series = if is_empty { Vec::new() } else { series };
         Self {
             render: Arc::clone(render),
             archives,

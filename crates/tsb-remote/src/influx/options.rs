@@ -10,7 +10,7 @@ pub struct InfluxOptions {
     /// Maximum number of samples per request, at least 1. InfluxData recommends 5,000 to 10,000.
     pub lines: usize,
     /// The measurement of all series, whose names are then the tag `name`; absent if the name of a series
-    /// is its measurement. InfluxDB makes a measurement in milliseconds, and a series in microseconds.
+    /// is its measurement. InfluxDB 1.6 makes about 1,600 measurements per second.
     pub measurement: Option<String>,
     /// Whom to trust; absent: the connection is in the clear.
     pub tls: Option<TlsOptions>,

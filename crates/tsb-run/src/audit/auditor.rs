@@ -42,6 +42,20 @@ struct Compared {
     differences: Vec<Difference>,
 }
 
+impl Compared {
+    /// What `compare` finds, which notes each difference. `newest` is the newest timestamp that a query
+    /// returned.
+    fn new(newest: Option<Timestamp>, compare: impl FnOnce(&mut dyn FnMut(Difference)) -> Tally) -> Self {
+        let mut differences = Vec::new();
+        let tally = compare(&mut |difference| differences.push(difference));
+        Self {
+            tally,
+            newest,
+            differences,
+        }
+    }
+}
+
 /// One thread's part of an audit.
 #[derive(Debug)]
 pub(super) struct Auditor<'a> {
@@ -131,43 +145,16 @@ impl<'a> Auditor<'a> {
     /// Compares series whose samples are read back as they were sent: all are asked for at once,
     /// and each is compared as soon as it has been read.
     fn compare_samples(&mut self, ids: &[SeriesId], stated: &[StatedNewest], rules: &Rules) -> tsb_stores::Result<()> {
-        let scope = self.scope;
-        let range = TimeRange {
-            start: scope.since.unwrap_or(Timestamp::MIN),
-            ..TimeRange::ALL
-        };
-        let (mut at, mut repeated) = (0, 0);
+        let (scope, mut at, mut repeated) = (self.scope, 0, 0);
         let answer = loop {
             let begun_at = at;
-            let answer = scope.answered(&mut repeated, || {
-                // After an answer that broke off, the series that it was about is read again.
-                self.found.clear();
-                let query = Query {
-                    series: &ids[at..],
-                    range,
-                    resample: None,
-                };
-                let mut unexpected = None;
-                scope.store.query(&query, &mut |series, times, values| {
-                    let Some(ahead) = ids[at..].iter().position(|id| *id == series) else {
-                        unexpected = Some(series);
-                        return ControlFlow::Break(());
-                    };
-                    for _ in 0..ahead {
-                        self.compare_read(ids[at], stated[at], rules);
-                        at += 1;
-                    }
-                    self.found.times.extend_from_slice(times);
-                    self.found.values.extend_from_slice(values);
-                    ControlFlow::Continue(())
-                })?;
-                unexpected.map_or(Ok(()), |series| Err(out_of_order(series)))
-            });
+            let answer = scope.answered(&mut repeated, || self.read_on(ids, stated, rules, &mut at));
             // A server that answers in parts is asked on.
             let goes_on = at > begun_at && answer.as_ref().is_err_and(tsb_stores::Error::is_silence);
             if !goes_on {
                 break answer;
             }
+            repeated += 1;
         };
         self.audit.repeated_reads += repeated;
         answer?;
@@ -177,18 +164,49 @@ impl<'a> Auditor<'a> {
         Ok(())
     }
 
+    /// Reads the series from `ids[at]` on, and compares each once the next one begins: then `ids[at]` is
+    /// the one whose samples are in `found`.
+    fn read_on(
+        &mut self,
+        ids: &[SeriesId],
+        stated: &[StatedNewest],
+        rules: &Rules,
+        at: &mut usize,
+    ) -> tsb_stores::Result<()> {
+        let scope = self.scope;
+        // After an answer that broke off, the series that it was about is read again.
+        self.found.clear();
+        let query = Query {
+            series: &ids[*at..],
+            range: TimeRange {
+                start: scope.since.unwrap_or(Timestamp::MIN),
+                ..TimeRange::ALL
+            },
+            resample: None,
+        };
+        let mut unexpected = None;
+        scope.store.query(&query, &mut |series, times, values| {
+            let Some(ahead) = ids[*at..].iter().position(|id| *id == series) else {
+                unexpected = Some(series);
+                return ControlFlow::Break(());
+            };
+            for _ in 0..ahead {
+                self.compare_read(ids[*at], stated[*at], rules);
+                *at += 1;
+            }
+            self.found.times.extend_from_slice(times);
+            self.found.values.extend_from_slice(values);
+            ControlFlow::Continue(())
+        })?;
+        unexpected.map_or(Ok(()), |series| Err(out_of_order(series)))
+    }
+
     /// Compares the samples of a series that have been read, and forgets them.
     fn compare_read(&mut self, id: SeriesId, stated: StatedNewest, rules: &Rules) {
         let expected = self.expect(id, stated, rules);
-        let mut differences = Vec::new();
-        let tally = compare(&mut self.sent, &self.found, rules, &mut |found| differences.push(found));
         let newest = self.found.times.last().copied();
+        let compared = Compared::new(newest, |note| compare(&mut self.sent, &self.found, rules, note));
         self.found.clear();
-        let compared = Compared {
-            tally,
-            newest,
-            differences,
-        };
         self.conclude(expected, compared, rules);
     }
 

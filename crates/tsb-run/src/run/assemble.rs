@@ -11,7 +11,6 @@ use tsb_core::report::{
     BreakdownReport, Cost, Curves, DatagramReport, DurabilityReport, EstimatedFrom, Issued, KnownParts, Latency,
     ListenerReport, Offered, PlaceReport, Projection, Rate, Run, Size, Target,
 };
-use tsb_core::time::SECOND_NS;
 use tsb_stores::{Exactness, SlotArchive, SlotArchives, Stats, Store};
 
 use super::cost::{audit_of_each, bytes_of_each, unexplained};
@@ -19,6 +18,7 @@ use super::earlier;
 use super::judge;
 use super::ledger::{LedgerInputs, done_means};
 use super::missing::{missing, missing_note};
+use super::monitor::LOOK_NS;
 use super::path::Wire;
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
@@ -464,9 +464,8 @@ fn notes(parts: &Parts<'_>) -> Vec<String> {
 
 /// A note on a store whose answers take long enough to show in the ages of its samples.
 fn slow_answers(parts: &Parts<'_>) -> Option<String> {
-    const SEEN_NS: u64 = SECOND_NS / 10;
     let slowest_ns = parts.performed.observed.slowest_answer_ns;
-    (slowest_ns >= SEEN_NS).then(|| {
+    (slowest_ns >= LOOK_NS).then(|| {
         format!(
             "the store took up to {} to say what its newest samples are; a sample grows older meanwhile, and staleness \
              includes that",

@@ -39,8 +39,8 @@ use noise::NoiseMonitor;
 pub use sender::{Observations, progress};
 use stale::{NewestPoll, StalenessPolls};
 
-/// Interval between two polls.
-const LOOK_NS: u64 = SECOND_NS / 10;
+/// Interval between two polls for the newest samples: what takes less does not show in their ages.
+pub(super) const LOOK_NS: u64 = SECOND_NS / 10;
 /// Longest single sleep: the end of a run waits at most this long for the thread.
 const SLICE_NS: u64 = SECOND_NS / 100;
 

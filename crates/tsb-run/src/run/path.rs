@@ -20,12 +20,12 @@ use tsb_core::net::{
     TargetReport,
 };
 use tsb_core::schedule::{Slot, Timetable};
-use tsb_core::time::SECOND_NS;
 use tsb_core::workload::{Generator, Workload};
 use tsb_core::{Batch, Timestamp};
 use tsb_stores::{AsyncStore, Error as StoreError, Store};
 
 use super::loss_window::LossWindow;
+use super::monitor::LOOK_NS;
 use super::queries::WrittenTimes;
 use super::rejects::Rejects;
 use super::remote;
@@ -139,9 +139,6 @@ impl std::fmt::Debug for Pass<'_> {
             .finish_non_exhaustive()
     }
 }
-
-/// A start that is later than this is noted: between two polls for the newest samples.
-const LATE_START_NS: u64 = SECOND_NS / 10;
 
 /// What a pass came to.
 #[derive(Debug, Default)]
@@ -278,7 +275,7 @@ impl PassResult {
 
     /// A note on a pass that began so late that the ages of its samples show it.
     pub fn late_start_note(&self, context: &RunContext) -> Option<String> {
-        let is_seen = self.late_start_ns >= LATE_START_NS && !context.plan.is_closed_loop();
+        let is_seen = self.late_start_ns >= LOOK_NS && !context.plan.is_closed_loop();
         is_seen.then(|| {
             format!(
                 "all samples were sent {} later than their timestamps say, and look that much older: sending was \

@@ -300,6 +300,23 @@ fn a_store_that_is_silent_at_first_is_read_back() {
     }
 }
 
+/// Ten answers break off, some of them in one question about 64 series, and each has gone on before.
+#[test]
+fn a_store_that_answers_in_parts_is_asked_on() {
+    let faults: Vec<Fault> = (1..=10)
+        .map(|number| Fault {
+            method: Method::Chunk,
+            kind: IsSilent,
+            calls: number * 3..number * 3 + 1,
+        })
+        .collect();
+    let [(report, _), _] = in_each(&faults, Inproc);
+    is_whole(&report.runs[0], "ten parts");
+    let note = "10 reads of the read-back were not answered, and were repeated";
+    let notes = &report.runs[0].notes;
+    assert!(notes.iter().any(|said| said == note), "{notes:?}");
+}
+
 #[test]
 fn an_answer_about_another_series_is_an_error() {
     let run = read_back_with(Method::ChunkName, Errs, 20..21);

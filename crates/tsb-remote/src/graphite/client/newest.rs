@@ -24,7 +24,7 @@ impl GraphiteClient {
         for from_s in [near_s, i64::MIN] {
             let open: Vec<usize> = (0..numbers.len()).filter(|place| into[*place].is_none()).collect();
             for places in open.chunks(SERIES_MAX) {
-                let window = self.window(render, 0, from_s, i64::MAX);
+                let window = self.window_from(render, from_s);
                 self.newest_in(render, window, numbers, places, into).await?;
             }
         }

@@ -50,14 +50,10 @@ impl Auditor<'_> {
                 admitted,
                 is_continued: self.scope.since.is_some(),
             };
-            let mut differences = Vec::new();
-            let note = &mut |found| differences.push(found);
-            let tally = consolidate::compare(rule, &self.sent, &uncertain, &answer, note);
-            let compared = Compared {
-                tally,
-                newest: self.scope.of_this_run(newest.map(Timestamp::from_secs)),
-                differences,
-            };
+            let newest = self.scope.of_this_run(newest.map(Timestamp::from_secs));
+            let compared = Compared::new(newest, |note| {
+                consolidate::compare(rule, &self.sent, &uncertain, &answer, note)
+            });
             self.conclude(expected, compared, rules);
         }
         Ok(())
@@ -80,14 +76,10 @@ impl Auditor<'_> {
                 .first()
                 .and_then(|slots| slots.keys().next_back().copied());
             let may_be_absent = self.scope.is_unconfirmed || expected.unanswered.is_some();
-            let mut differences = Vec::new();
-            let note = &mut |found| differences.push(found);
-            let tally = slots::compare(rule, &self.sent, may_be_absent, &answer, note);
-            let compared = Compared {
-                tally,
-                newest: self.scope.of_this_run(newest.map(Timestamp::from_secs)),
-                differences,
-            };
+            let newest = self.scope.of_this_run(newest.map(Timestamp::from_secs));
+            let compared = Compared::new(newest, |note| {
+                slots::compare(rule, &self.sent, may_be_absent, &answer, note)
+            });
             self.conclude(expected, compared, rules);
         }
         Ok(())
