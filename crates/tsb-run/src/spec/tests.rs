@@ -397,3 +397,15 @@ mod of_servers {
         assert!(!"memory:".parse::<Spec>().unwrap().lacks_credentials());
     }
 }
+
+#[test]
+#[cfg(feature = "client")]
+fn certificates_have_no_effect_without_tls_and_are_refused() {
+    let takes_them = |info: &&StoreInfo| info.options.iter().any(|option| option.name == "tls_ca");
+    for info in known().iter().filter(takes_them).filter(|info| info.make.is_some()) {
+        let spec = format!("{}://127.0.0.1:1/place?tls_ca=/nowhere.pem", info.scheme);
+        let error = open(&spec).err().map(|error| tsb_stores::error::chain(&error));
+        let error = error.unwrap_or_default();
+        assert!(error.contains("no effect without tls=1"), "{spec}: {error}");
+    }
+}

@@ -1,6 +1,8 @@
 //! Option values: durations, sizes and counts, with their forms and ranges.
 
 use std::borrow::Cow;
+#[cfg(feature = "client")]
+use std::path::PathBuf;
 #[cfg(any(feature = "client", feature = "exec"))]
 use std::time::Duration;
 
@@ -204,6 +206,22 @@ impl<'a> Values<'a> {
     #[cfg(feature = "client")]
     pub(crate) fn is_on(&self, name: &str) -> Result<bool> {
         Ok(self.word(name)?.as_deref() == Some("1"))
+    }
+
+    /// Whether the option `tls` is on, and the certificates of the option `tls_ca`, if there are any.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for certificates to trust without TLS.
+    #[cfg(feature = "client")]
+    pub(crate) fn tls(&self) -> Result<(bool, Option<PathBuf>)> {
+        let (is_on, authority) = (self.is_on("tls")?, self.word("tls_ca")?);
+        if authority.is_some() && !is_on {
+            return Err(Error::Spec {
+                spec: "tls_ca".to_owned(),
+                what: "it has no effect without tls=1".to_owned(),
+            });
+        }
+        Ok((is_on, authority.map(Into::into)))
     }
 
     /// The interval in nanoseconds, 0 for `each`; `None` if the option has neither a value nor a

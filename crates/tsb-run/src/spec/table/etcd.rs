@@ -132,13 +132,14 @@ mod client {
 
     fn options(values: &Values<'_>) -> Result<EtcdOptions> {
         let default = EtcdOptions::default();
+        let (tls, tls_ca) = values.tls()?;
         Ok(EtcdOptions {
             ttl_ns: values.duration_ns("ttl")?,
             operations: values.usize_or("operations", default.operations)?,
             parallel: values.usize_or("parallel", default.parallel)?,
             timeout: values.duration_or("timeout", default.timeout)?,
-            tls: values.is_on("tls")?,
-            tls_ca: values.word("tls_ca")?.map(Into::into),
+            tls,
+            tls_ca,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,
         })

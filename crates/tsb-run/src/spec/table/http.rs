@@ -1,26 +1,17 @@
 //! What clients over HTTP share: whom they trust, and the command that reaches the same server.
 
 use tsb_remote::TlsOptions;
-use tsb_stores::error::{Error, Result};
+use tsb_stores::error::Result;
 
 use crate::spec::Values;
 
 /// Whom to trust, if the options ask for TLS.
 ///
 /// # Errors
-/// [`Error::Spec`] for certificates to trust without TLS.
+/// [`Error::Spec`](tsb_stores::Error::Spec) for certificates to trust without TLS.
 pub(super) fn tls(values: &Values<'_>) -> Result<Option<TlsOptions>> {
-    let ca = values.word("tls_ca")?.map(Into::into);
-    if values.is_on("tls")? {
-        return Ok(Some(TlsOptions { ca }));
-    }
-    match ca {
-        None => Ok(None),
-        Some(_) => Err(Error::Spec {
-            spec: "tls_ca".to_owned(),
-            what: "it has no effect without tls=1".to_owned(),
-        }),
-    }
+    let (is_on, ca) = values.tls()?;
+    Ok(is_on.then_some(TlsOptions { ca }))
 }
 
 /// The beginning of a command of `curl`, without credentials, and that of a URL of the server at `host`.

@@ -155,6 +155,7 @@ mod client {
 
     fn options(values: &Values<'_>) -> Result<MongoOptions> {
         let default = MongoOptions::default();
+        let (tls, tls_ca) = values.tls()?;
         let count = |name: &str| {
             values
                 .count(name)
@@ -186,8 +187,8 @@ mod client {
             pool: count("pool")?.unwrap_or(default.pool),
             replica_set: values.word("replica_set")?,
             auth_database: values.word("auth_db")?,
-            tls: values.is_on("tls")?,
-            tls_ca: values.word("tls_ca")?.map(Into::into),
+            tls,
+            tls_ca,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,
         })

@@ -140,6 +140,7 @@ mod client {
 
     fn options(values: &Values<'_>) -> Result<PostgresOptions> {
         let default = PostgresOptions::default();
+        let (tls, tls_ca) = values.tls()?;
         let chunk_ns = values.duration_ns("chunk")?;
         Ok(PostgresOptions {
             schema: values.word("schema")?.unwrap_or(default.schema),
@@ -153,8 +154,8 @@ mod client {
             hypertable_chunk_ns: chunk_ns.filter(|_| values.is_on("hypertable").unwrap_or_default()),
             timeout: values.duration_or("timeout", default.timeout)?,
             connections: values.usize_or("connections", default.connections)?,
-            tls: values.is_on("tls")?,
-            tls_ca: values.word("tls_ca")?.map(Into::into),
+            tls,
+            tls_ca,
             drop: values.is_on("drop")?,
             max_series: values.usize_or("max_series", default.max_series)?,
         })
