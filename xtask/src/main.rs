@@ -80,7 +80,7 @@ cargo xtask JOB
              writes the sections of docs/measurements.md that are named, after saying what they take in
              time, disk and packages; without a name it only says that. --quick tries the commands in a
              debug build and writes nothing; --new-machine begins the page anew on this machine
-  measure speed COMMIT [--only TABLE] [--rounds N] [--out FILE]
+  measure speed COMMIT [--only TABLE] [--row NAME] [--rounds N] [--out FILE]
              whether anything got slower since that commit: builds it, and runs the tables of memory,
              SQLite, wires, TCP and RRD of both in turn; two rounds take about half an hour
   measure servers [--quick] [--only NAME[,NAME]...] [--program TSB] | --render

@@ -28,7 +28,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["speed", old, rest @ ..] => speed::measure(old, rest),
         ["servers", rest @ ..] => servers::measure(rest),
-        ["speed"] => bail!("measure: speed COMMIT [--only TABLE] [--rounds N] [--out FILE]"),
+        ["speed"] => bail!("measure: speed COMMIT [--only TABLE] [--row NAME] [--rounds N] [--out FILE]"),
         _ => measure(&Options::parse(arguments)?),
     }
 }

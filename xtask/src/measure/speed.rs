@@ -32,6 +32,8 @@ struct Probe {
     key: usize,
     /// Names hold single spaces; otherwise any space divides columns.
     has_phrases: bool,
+    /// The program takes names of rows, and measures only those.
+    takes_rows: bool,
     /// The columns that are compared: their headings, their places, whether more is better.
     figures: &'static [(&'static str, usize, bool)],
 }
@@ -50,6 +52,7 @@ const PROBES: &[Probe] = &[
         rows: "",
         key: 1,
         has_phrases: false,
+        takes_rows: false,
         figures: &[("write, CPU-ns", 2, false)],
     },
     Probe {
@@ -59,6 +62,7 @@ const PROBES: &[Probe] = &[
         rows: "",
         key: 2,
         has_phrases: false,
+        takes_rows: true,
         figures: &[("encode, CPU-ns", 4, false), ("decode, CPU-ns", 6, false)],
     },
     Probe {
@@ -68,6 +72,7 @@ const PROBES: &[Probe] = &[
         rows: "",
         key: 3,
         has_phrases: false,
+        takes_rows: false,
         figures: &[("M samples/s", 3, true)],
     },
     Probe {
@@ -77,6 +82,7 @@ const PROBES: &[Probe] = &[
         rows: "",
         key: 1,
         has_phrases: true,
+        takes_rows: false,
         figures: &[("write, CPU-ns", 1, false)],
     },
     Probe {
@@ -86,6 +92,7 @@ const PROBES: &[Probe] = &[
         rows: "/",
         key: 1,
         has_phrases: false,
+        takes_rows: false,
         figures: &[("operation, CPU-ns", 1, false)],
     },
     Probe {
@@ -95,6 +102,7 @@ const PROBES: &[Probe] = &[
         rows: "",
         key: 1,
         has_phrases: false,
+        takes_rows: false,
         figures: &[("record, CPU-ns", 1, false)],
     },
     Probe {
@@ -104,6 +112,7 @@ const PROBES: &[Probe] = &[
         rows: " o",
         key: 4,
         has_phrases: false,
+        takes_rows: false,
         figures: &[("send, CPU-ns", 6, false), ("receive, CPU-ns", 8, false)],
     },
     Probe {
@@ -113,6 +122,7 @@ const PROBES: &[Probe] = &[
         rows: "batches of",
         key: 2,
         has_phrases: true,
+        takes_rows: false,
         figures: &[("accept, CPU-ns", 2, false)],
     },
     Probe {
@@ -122,6 +132,7 @@ const PROBES: &[Probe] = &[
         rows: "of an ack",
         key: 2,
         has_phrases: true,
+        takes_rows: false,
         figures: &[
             ("M updates/s", 2, true),
             ("accept, CPU-ns", 3, false),
@@ -135,6 +146,7 @@ const PROBES: &[Probe] = &[
         rows: "",
         key: 1,
         has_phrases: true,
+        takes_rows: false,
         figures: &[],
     },
     Probe {
@@ -144,6 +156,7 @@ const PROBES: &[Probe] = &[
         rows: "",
         key: 1,
         has_phrases: true,
+        takes_rows: false,
         figures: &[("synced, CPU-us", 2, false), ("not synced, CPU-us", 8, false)],
     },
 ];
@@ -157,6 +170,8 @@ struct Options {
     rounds: usize,
     out: Option<PathBuf>,
     only: Vec<String>,
+    /// The rows that are wanted, of the tables whose programs take their names; each, where none is named.
+    rows: Vec<String>,
 }
 
 impl Options {
@@ -165,6 +180,7 @@ impl Options {
             rounds,
             out: None,
             only: Vec::new(),
+            rows: Vec::new(),
         };
         for pair in arguments.chunks(2) {
             match pair {
@@ -175,6 +191,7 @@ impl Options {
                     };
                 }
                 ["--only", name] => options.only.push((*name).to_owned()),
+                ["--row", name] => options.rows.push((*name).to_owned()),
                 ["--out", file] => options.out = Some(PathBuf::from(*file)),
                 other => bail!("measure: no such argument: {}", other.join(" ")),
             }
@@ -182,9 +199,11 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a table is wanted: each, where none was named.
-    fn wants(&self, table: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| only == table)
+    /// Whether a table is wanted: each, where none was named; of those that are, only the ones that can
+    /// be measured row by row, where rows were named.
+    fn wants(&self, probe: &Probe) -> bool {
+        let is_named = self.only.is_empty() || self.only.iter().any(|only| only == probe.table());
+        is_named && (self.rows.is_empty() || probe.takes_rows)
     }
 
     /// Writes the page, where one was asked for.
@@ -227,7 +246,7 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     ];
     let mut table = Table::new(&["table", "row", "figure", ">old", ">new", ">ratio", ">spread"]);
     let mut missing = Vec::new();
-    for probe in PROBES.iter().filter(|probe| options.wants(probe.table())) {
+    for probe in PROBES.iter().filter(|probe| options.wants(probe)) {
         let data = data.join(probe.table());
         std::fs::create_dir_all(&data)?;
         let mut seen = [Figures::new(), Figures::new()];
@@ -238,7 +257,10 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
         };
         for side in turns {
             println!("{}: {}", probe.name, ["old", "new"][side]);
-            read(probe, &probe.run(&sides[side], &data)?, &mut seen[side]);
+            read(probe, &probe.run(&sides[side], &data, &options.rows)?, &mut seen[side]);
+        }
+        if !options.rows.is_empty() && seen.iter().all(Figures::is_empty) {
+            bail!("{} has no row of {}", probe.name, options.rows.join(", "));
         }
         compare(probe.name, &seen, &mut table, &mut missing);
     }
@@ -246,11 +268,11 @@ pub(super) fn measure(old: &str, arguments: &[&str]) -> Result<()> {
     for row in &missing {
         println!("only one of the two commits has {row}");
     }
-    let only: String = options
-        .only
-        .iter()
-        .flat_map(|table| [" --only '", table, "'"])
-        .collect();
+    let named = |flag: &'static str, names: &[String]| -> String {
+        let words = names.iter().flat_map(|name| [" ", flag, " '", name, "'"]);
+        words.collect()
+    };
+    let only = named("--only", &options.only) + &named("--row", &options.rows);
     let command = format!("cargo xtask measure speed {old} --rounds {}{only}", options.rounds);
     let note = "\nMedians; `ratio` is above 1 where the new commit is faster.\n\
                 `spread` is the highest figure of one commit over its lowest, of the commit whose runs differed \
@@ -283,7 +305,7 @@ impl Probe {
         names
     }
 
-    fn run(&self, side: &Path, data: &Path) -> Result<String> {
+    fn run(&self, side: &Path, data: &Path, rows: &[String]) -> Result<String> {
         let program = match self.program {
             Program::Example(name) => side.join("release/examples").join(name),
             Program::Bench(name) => newest(&side.join("release/deps"), name)?,
@@ -294,6 +316,9 @@ impl Probe {
                 "@" => command.arg(data),
                 word => command.arg(word),
             };
+        }
+        if self.takes_rows {
+            command.args(rows);
         }
         capture(&mut command)
     }
@@ -394,7 +419,9 @@ mod tests {
     fn options_are_understood_or_refused() {
         let all = ["--rounds", "5", "--out", "x.md", "--only", "wires"];
         let options = Options::parse(&all, 3).expect("all are known");
-        assert!(options.wants("wires") && !options.wants("memory"));
+        assert!(options.wants(probe("wires")) && !options.wants(probe("memory")));
+        let rows = Options::parse(&["--row", "opentsdb"], 3).expect("it is known");
+        assert!(rows.wants(probe("wires")) && !rows.wants(probe("memory")));
         assert_eq!((options.rounds, options.out), (5, Some(PathBuf::from("x.md"))));
         for bad in [&["--rounds", "0"][..], &["--rounds"], &["--fast", "1"]] {
             assert!(Options::parse(bad, 3).is_err(), "{bad:?}");
