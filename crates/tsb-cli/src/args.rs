@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tsb_run::spec::Typed;
 
+mod canary;
 mod capacity;
 mod compare;
 mod conformance;
@@ -16,6 +17,7 @@ mod query;
 mod reproduce;
 mod sides;
 
+pub use canary::CanaryArgs;
 pub use capacity::{CapacityArgs, FindWhat};
 pub use compare::CompareArgs;
 pub use conformance::ConformanceArgs;
@@ -183,6 +185,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Repeat a published experiment with its mistakes removed
     Reproduce(ReproduceArgs),
+    /// Keep a small known stream in a live store, and check it
+    Canary(CanaryArgs),
     /// Check every clause of the store contract on a store
     Conformance(ConformanceArgs),
     /// List the stores, their options and their durability

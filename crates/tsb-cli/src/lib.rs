@@ -4,6 +4,7 @@
 //! Printing, exit codes and environment variables are used in this crate only.
 
 pub mod args;
+pub mod canary;
 pub mod capacity;
 pub mod compare;
 pub mod conformance;
@@ -18,6 +19,7 @@ pub mod ingest;
 pub mod interrupt;
 pub mod live;
 pub mod manual;
+pub mod metrics;
 pub mod output;
 pub mod plan;
 pub mod query;
@@ -95,6 +97,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Query(args)) => query::command(&args),
         Some(Command::Record(args)) => record::command(&args),
         Some(Command::Reproduce(args)) => reproduce::command(&args),
+        Some(Command::Canary(args)) => canary::command(&args),
         Some(Command::Conformance(args)) => conformance::command(&args),
         Some(Command::Stores(args)) => stores::command(&args),
         Some(Command::Doctor(args)) => doctor::command(&args),

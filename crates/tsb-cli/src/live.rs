@@ -4,7 +4,6 @@ mod display;
 mod heat_map;
 mod help;
 mod keys;
-mod metrics_server;
 mod openmetrics;
 mod state;
 mod terminal;
@@ -13,7 +12,6 @@ mod view;
 use std::io::IsTerminal;
 
 pub use display::Display;
-pub use metrics_server::MetricsServer;
 pub use state::{CoarseHistogram, LiveState, SharedState};
 pub use terminal::Terminal;
 

@@ -1,6 +1,6 @@
 //! The report: the serialized model that `--format json` prints. [`Report`] is that of runs;
-//! [`Verification`], [`experiment`], [`examination`], [`conformance`] and [`listing`] are what
-//! other commands print.
+//! [`Verification`], [`experiment`], [`examination`], [`conformance`], [`canary`] and [`listing`] are
+//! what other commands print.
 //!
 //! The names are a promise to other programs (docs/formats/report.md). A count that cannot exist
 //! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
@@ -8,6 +8,7 @@
 
 mod attempt;
 mod breakdown;
+pub mod canary;
 pub mod capacity;
 mod comparison;
 pub mod conformance;

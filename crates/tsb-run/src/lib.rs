@@ -12,6 +12,7 @@
 //! Nothing here prints, ends the process or reads the environment.
 
 pub mod audit;
+pub mod canary;
 pub mod capacity;
 pub mod compare;
 mod controls;

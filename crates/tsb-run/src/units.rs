@@ -2,6 +2,11 @@
 
 mod unit;
 
+use std::time::{Duration, UNIX_EPOCH};
+
+use tsb_core::Timestamp;
+use tsb_core::time::SECOND_NS;
+
 pub use unit::Unit;
 
 /// Parses a duration such as `500ms`, `10s`, `2h 30m` into nanoseconds.
@@ -119,6 +124,20 @@ pub fn exact_duration(ns: u64) -> String {
         .into_iter()
         .find(|(unit_ns, _)| ns > 0 && ns.is_multiple_of(*unit_ns));
     exact.map_or("0s".to_owned(), |(unit_ns, name)| format!("{}{name}", ns / unit_ns))
+}
+
+/// Formats a timestamp as RFC 3339 in UTC, with nine decimals, or none for a whole second; before 1970
+/// as seconds.
+pub fn rfc3339(at: Timestamp) -> String {
+    let Ok(nanos) = u64::try_from(at.0) else {
+        return at.to_string();
+    };
+    let moment = UNIX_EPOCH + Duration::from_nanos(nanos);
+    if nanos % SECOND_NS == 0 {
+        humantime::format_rfc3339_seconds(moment).to_string()
+    } else {
+        humantime::format_rfc3339_nanos(moment).to_string()
+    }
 }
 
 /// Formats nanoseconds to three digits: `1.23 us`, `45.6 ms`.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use tsb_core::report::Interval;
 use tsb_run::{Controls, IntervalLatencies, Message, Observer, Phase, Progress, RunInfo, StopFlags};
 
-use super::{MetricsServer, SharedState, Terminal, wants_view};
+use super::{SharedState, Terminal, wants_view};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::interrupt::Signals;
+use crate::metrics::{MetricsServer, MetricsSource};
 use crate::say;
 
 /// The displays of a run; dropping it restores the terminal and stops the metrics.
@@ -61,8 +62,10 @@ impl Display {
         let terminal = drawn.map(|shared| Terminal::open(Arc::clone(shared), signals.clone()));
         let terminal = terminal.transpose()?;
         let server = shared.as_ref().zip(args.expose);
-        let server =
-            server.map(|(shared, address)| MetricsServer::start(address, args.expose_remote, Arc::clone(shared)));
+        let server = server.map(|(shared, address)| {
+            let source = Arc::clone(shared) as Arc<dyn MetricsSource>;
+            MetricsServer::start(address, args.expose_remote, source)
+        });
         let server = server.transpose()?;
         let observer = Arc::new(DisplayObserver {
             shared,

@@ -1,20 +1,23 @@
 //! Formats the state of a run as OpenMetrics text, for Prometheus and compatible tools.
-//!
-//! Format: OpenMetrics 1.0.0 (IANA `application/openmetrics-text`): families with type, unit and
-//! help, counters ending in `_total`, `# EOF` at the end.
 
 use std::fmt::Write;
 
-use super::state::{CoarseHistogram, LiveState};
-
-/// The content type of the response.
-pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use super::state::{CoarseHistogram, LiveState, SharedState};
+use crate::metrics::MetricsSource;
+use crate::metrics::text::{family, quoted};
 
 /// Upper ends of the latency buckets, as powers of two in nanoseconds: 1 us to 69 s.
 const BUCKETS: std::ops::RangeInclusive<u32> = 10..=36;
 
+impl MetricsSource for SharedState {
+    fn text(&self) -> String {
+        // The asked rate of the newest interval needs the end of the one before it.
+        text(&self.snapshot(2))
+    }
+}
+
 /// The whole state as text.
-pub(super) fn text(state: &LiveState) -> String {
+fn text(state: &LiveState) -> String {
     let mut out = String::new();
     info(state, &mut out);
     samples(state, &mut out);
@@ -38,19 +41,6 @@ pub(super) fn text(state: &LiveState) -> String {
     }
     out.push_str("# EOF\n");
     out
-}
-
-fn family(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
-    let _ = writeln!(out, "# TYPE {name} {kind}");
-    if !unit.is_empty() {
-        let _ = writeln!(out, "# UNIT {name} {unit}");
-    }
-    let _ = writeln!(out, "# HELP {name} {help}");
-}
-
-/// A label value, escaped as the format requires.
-fn quoted(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 fn info(state: &LiveState, out: &mut String) {
@@ -182,7 +172,6 @@ mod tests {
     use tsb_core::report::Interval;
 
     use super::*;
-    use crate::live::SharedState;
     use tsb_run::{IntervalLatencies, RunInfo};
 
     #[test]
@@ -224,5 +213,21 @@ mod tests {
             let value = line.rsplit(' ').next().unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
         }
+    }
+
+    #[test]
+    fn the_asked_rate_of_a_schedule_is_that_of_its_newest_interval() {
+        let shared = SharedState::default();
+        for end_ns in [1_000_000_000, 2_000_000_000, 3_000_000_000] {
+            let mut interval = Interval::default();
+            interval.end_ns = end_ns;
+            interval.asked = Some(1_000);
+            shared.add(interval, &IntervalLatencies::default());
+        }
+        let text = shared.text();
+        let asked = text
+            .lines()
+            .find(|line| line.starts_with("tsb_asked_samples_per_second"));
+        assert!(asked.is_some_and(|line| line.ends_with(" 1000")), "{text}");
     }
 }

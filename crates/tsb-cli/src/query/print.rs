@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::time::{Duration, UNIX_EPOCH};
 
 use tsb_core::Timestamp;
-use tsb_core::time::SECOND_NS;
 
 use crate::failure::Failure;
 use crate::output::ignore_broken_pipe;
 use tsb_run::foreign;
+use tsb_run::units::rfc3339;
 
 /// Writes a header line, then rows.
 #[derive(Debug)]
@@ -61,19 +60,6 @@ impl<W: Write> Printer<W> {
         let flushed = self.written.and_then(|()| self.out.flush());
         ignore_broken_pipe(flushed)?;
         Ok(self.rows)
-    }
-}
-
-/// RFC 3339 with nine decimals, or none for a whole second.
-fn rfc3339(at: Timestamp) -> String {
-    let Ok(nanos) = u64::try_from(at.0) else {
-        return at.to_string();
-    };
-    let moment = UNIX_EPOCH + Duration::from_nanos(nanos);
-    if nanos % SECOND_NS == 0 {
-        humantime::format_rfc3339_seconds(moment).to_string()
-    } else {
-        humantime::format_rfc3339_nanos(moment).to_string()
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::Child;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tsb_core::report::canary::CanaryReport;
 use tsb_core::report::conformance::{CheckResult, ConformanceReport};
 use tsb_core::report::examination::Examination;
 use tsb_core::report::experiment::rrdcached::Reproduction;
@@ -61,6 +62,23 @@ fn read<T: DeserializeOwned + Serialize + Debug>(json: &[u8]) -> (T, Value) {
 
 fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_canary_is_a_document() {
+    let canary = [
+        "canary",
+        "--store",
+        "memory:",
+        "--interval",
+        "1s",
+        "--duration",
+        "2s",
+        "--format",
+        "json",
+    ];
+    let (canary, _) = read::<CanaryReport>(&printed(&canary));
+    assert_eq!((canary.store.as_str(), canary.series), ("memory:", 10));
 }
 
 #[test]

@@ -17,6 +17,7 @@ const COMMANDS: &[&str] = &[
     "query",
     "record",
     "reproduce",
+    "canary",
     "conformance",
     "reproduce rrdcached",
     "reproduce hm9000",

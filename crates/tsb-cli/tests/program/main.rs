@@ -7,6 +7,7 @@
     reason = "a test that cannot set up has failed"
 )]
 
+mod canary;
 mod cli;
 #[cfg(feature = "dalmatiner")]
 mod dalmatiner;

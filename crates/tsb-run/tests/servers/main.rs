@@ -8,6 +8,7 @@
 
 use std::process::ExitCode;
 
+mod canary;
 mod cassandra;
 mod certificates;
 mod clickhouse;

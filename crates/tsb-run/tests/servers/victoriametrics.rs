@@ -8,6 +8,7 @@ use tsb_run::spec::open;
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 use tsb_stores::{Scope, Store, StoreExt, TimeRange};
 
+use crate::canary::{ImportRelay, finds_each_fault};
 use crate::certificates::Certificates;
 use crate::daemon::{Daemon, free_ports, output, until};
 use crate::in_flight::{
@@ -22,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("killed_and_restarted", killed),
         ("killed_in_the_middle_of_a_run", killed_in_a_run),
         ("lines_that_nobody_acknowledges", lines),
+        ("a_canary_finds_what_a_relay_and_a_kill_did", canary),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("victoriametrics")),
         ("a_password", password),
@@ -107,6 +109,17 @@ fn lines(program: &str) -> Result<(), Failed> {
     names_what_was_lost_on_the_way(&per_second(&spec, AROUND_OUTAGE_NS)?, || {
         daemon.kill()?;
         MonotonicClock::new().wait_until(2 * SECOND_NS);
+        daemon.restart()
+    })
+}
+
+/// Behind a relay that loses, alters and delays samples, and killed in the middle.
+fn canary(program: &str) -> Result<(), Failed> {
+    let mut daemon = server(program, &[])?;
+    let relay = ImportRelay::to(daemon.port())?;
+    let spec = spec(relay.port(), "timeout=2s");
+    finds_each_fault(&spec, &relay, || {
+        daemon.kill()?;
         daemon.restart()
     })
 }

@@ -1,4 +1,4 @@
-//! An HTTP endpoint that serves the metrics of a run.
+//! An HTTP endpoint that serves metrics.
 //!
 //! One thread serves all clients with non-blocking I/O, so a slow or silent client delays no
 //! other. Request length, time per client and number of clients are bounded; a client beyond the
@@ -14,8 +14,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
-use super::openmetrics;
-use super::state::SharedState;
+use super::{MetricsSource, text};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -43,8 +42,12 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Serves `shared` on `address`. An address that is not loopback needs `allow_remote`.
-    pub fn start(address: SocketAddr, allow_remote: bool, shared: Arc<SharedState>) -> Result<Self, Failure> {
+    /// Serves `source` on `address`. An address that is not loopback needs `allow_remote`.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`] for an address that other machines could reach, [`Exit::Unreachable`] for one in
+    /// use.
+    pub fn start(address: SocketAddr, allow_remote: bool, source: Arc<dyn MetricsSource>) -> Result<Self, Failure> {
         let failure = || Failure::usage(format!("cannot serve metrics on {address}"));
         if !address.ip().is_loopback() && !allow_remote {
             return Err(failure()
@@ -59,7 +62,7 @@ impl MetricsServer {
         listener
             .set_nonblocking(true)
             .map_err(|error| failure().because(&error))?;
-        let serve = move || ServerThread::new(listener, shared).serve(&over);
+        let serve = move || ServerThread::new(listener, source).serve(&over);
         let thread = std::thread::Builder::new().name("tsb-expose".to_owned()).spawn(serve);
         let thread = thread.map_err(|error| Failure::new(Exit::Bug, "cannot serve metrics").because(&error))?;
         Ok(Self {
@@ -89,7 +92,7 @@ impl Drop for MetricsServer {
 /// The serving thread's state.
 struct ServerThread {
     listener: TcpListener,
-    shared: Arc<SharedState>,
+    source: Arc<dyn MetricsSource>,
     clock: MonotonicClock,
     /// Clients in order of arrival.
     clients: Vec<Client>,
@@ -109,10 +112,10 @@ struct Client {
 }
 
 impl ServerThread {
-    fn new(listener: TcpListener, shared: Arc<SharedState>) -> Self {
+    fn new(listener: TcpListener, source: Arc<dyn MetricsSource>) -> Self {
         Self {
             listener,
-            shared,
+            source,
             clock: MonotonicClock::new(),
             clients: Vec::new(),
             skips_accept: false,
@@ -122,12 +125,12 @@ impl ServerThread {
     fn serve(mut self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Acquire) {
             let ready = self.wait();
-            let (now_ns, shared) = (self.clock.now(), &self.shared);
+            let (now_ns, source) = (self.clock.now(), &*self.source);
             let mut index = 0;
             self.clients.retain_mut(|client| {
                 index += 1;
                 let is_ready = ready.get(index - 1).copied().unwrap_or_default();
-                (!is_ready || client.advance(shared)) && now_ns < client.until_ns
+                (!is_ready || client.advance(source)) && now_ns < client.until_ns
             });
             self.accept_pending();
         }
@@ -167,7 +170,7 @@ impl ServerThread {
                         until_ns: self.clock.now() + SERVICE_NS_MAX,
                     };
                     // Most have sent their request already.
-                    if client.advance(&self.shared) {
+                    if client.advance(&*self.source) {
                         self.clients.push(client);
                     }
                 }
@@ -197,8 +200,8 @@ impl Client {
     }
 
     /// Reads and writes without blocking. Returns `false` when the client is finished.
-    fn advance(&mut self, shared: &SharedState) -> bool {
-        if self.answer.is_empty() && !self.read_request(shared) {
+    fn advance(&mut self, source: &dyn MetricsSource) -> bool {
+        if self.answer.is_empty() && !self.read_request(source) {
             return false;
         }
         while self.written < self.answer.len() {
@@ -217,7 +220,7 @@ impl Client {
 
     /// Reads the request, and builds the answer once its head is complete. Returns `false` when
     /// the client is finished.
-    fn read_request(&mut self, shared: &SharedState) -> bool {
+    fn read_request(&mut self, source: &dyn MetricsSource) -> bool {
         let mut part = [0_u8; 1024];
         loop {
             match self.connection.read(&mut part) {
@@ -229,7 +232,7 @@ impl Client {
             }
             let is_whole = self.request.windows(4).any(|four| four == b"\r\n\r\n");
             if is_whole || self.request.len() > REQUEST_BYTES_MAX {
-                self.answer = answer(&self.request, shared);
+                self.answer = answer(&self.request, source);
                 return true;
             }
         }
@@ -237,21 +240,17 @@ impl Client {
 }
 
 /// The answer to a request whose head is complete or too long.
-fn answer(request: &[u8], shared: &SharedState) -> Vec<u8> {
-    let text = std::str::from_utf8(request).ok();
-    let line = text
-        .filter(|text| text.len() <= REQUEST_BYTES_MAX)
-        .and_then(|text| text.lines().next());
+fn answer(request: &[u8], source: &dyn MetricsSource) -> Vec<u8> {
+    let head = std::str::from_utf8(request).ok();
+    let line = head
+        .filter(|head| head.len() <= REQUEST_BYTES_MAX)
+        .and_then(|head| head.lines().next());
     let Some(line) = line else {
         return reply("400 Bad Request", "text/plain", "not a request\n");
     };
     let mut words = line.split(' ');
     match (words.next(), words.next()) {
-        (Some("GET"), Some("/metrics")) => {
-            // The asked rate of the newest interval needs the end of the one before it.
-            let text = openmetrics::text(&shared.snapshot(2));
-            reply("200 OK", openmetrics::CONTENT_TYPE, &text)
-        }
+        (Some("GET"), Some("/metrics")) => reply("200 OK", text::CONTENT_TYPE, &source.text()),
         (Some("GET"), Some("/")) => reply("200 OK", "text/plain", "see /metrics\n"),
         (Some("GET"), _) => reply("404 Not Found", "text/plain", "see /metrics\n"),
         _ => reply("405 Method Not Allowed", "text/plain", "only GET\n"),
@@ -266,10 +265,19 @@ fn reply(status: &str, kind: &str, body: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use tsb_core::report::Interval;
-    use tsb_run::IntervalLatencies;
-
     use super::*;
+
+    struct OneFamily;
+
+    impl MetricsSource for OneFamily {
+        fn text(&self) -> String {
+            "# TYPE a gauge\na 1\n# EOF\n".to_owned()
+        }
+    }
+
+    fn start(address: &str) -> Result<MetricsServer, Failure> {
+        MetricsServer::start(address.parse().unwrap(), false, Arc::new(OneFamily))
+    }
 
     fn ask(address: SocketAddr, request: &[u8]) -> String {
         let mut connection = TcpStream::connect(address).unwrap();
@@ -282,14 +290,14 @@ mod tests {
 
     #[test]
     fn metrics_are_served_and_nonsense_is_refused() {
-        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
+        let server = start("127.0.0.1:0").unwrap();
         let address = server.address();
         let good = ask(address, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(
             good.starts_with("HTTP/1.1 200 OK\r\n") && good.ends_with("# EOF\n"),
             "{good}"
         );
-        assert!(good.contains(openmetrics::CONTENT_TYPE));
+        assert!(good.contains(text::CONTENT_TYPE));
         assert!(ask(address, b"GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(ask(address, b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
         assert!(!ask(address, &vec![b'x'; 20_000]).contains("200 OK"));
@@ -299,32 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn the_asked_rate_of_a_schedule_is_that_of_its_newest_interval() {
-        let shared = Arc::<SharedState>::default();
-        for end_ns in [1_000_000_000, 2_000_000_000, 3_000_000_000] {
-            let mut interval = Interval::default();
-            interval.end_ns = end_ns;
-            interval.asked = Some(1_000);
-            shared.add(interval, &IntervalLatencies::default());
-        }
-        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, shared).unwrap();
-        let text = ask(server.address(), b"GET /metrics HTTP/1.1\r\n\r\n");
-        let asked = text
-            .lines()
-            .find(|line| line.starts_with("tsb_asked_samples_per_second"));
-        assert!(asked.is_some_and(|line| line.ends_with(" 1000")), "{text}");
-    }
-
-    #[test]
     fn a_remote_address_needs_permission() {
-        let address = "0.0.0.0:0".parse().unwrap();
-        let refused = MetricsServer::start(address, false, Arc::default()).unwrap_err();
+        let refused = start("0.0.0.0:0").unwrap_err();
         assert!(refused.to_string().contains("--expose-remote"));
     }
 
     #[test]
     fn an_endpoint_ends_when_it_is_dropped() {
-        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
+        let server = start("127.0.0.1:0").unwrap();
         let address = server.address();
         drop(server);
         assert!(TcpListener::bind(address).is_ok());
@@ -333,7 +323,7 @@ mod tests {
     /// Issue 15: clients were served one at a time, so that idle ones locked out the others.
     #[test]
     fn idle_clients_delay_no_other() {
-        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap(), false, Arc::default()).unwrap();
+        let server = start("127.0.0.1:0").unwrap();
         let mut idle = Vec::new();
         for _ in 0..2 * CLIENTS_MAX {
             idle.push(TcpStream::connect(server.address()).unwrap());

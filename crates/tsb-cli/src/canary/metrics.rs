@@ -1,0 +1,154 @@
+//! The counts of a canary as OpenMetrics.
+
+use std::fmt::Write;
+
+use tsb_core::Timestamp;
+use tsb_core::report::canary::{CanaryReport, FaultAge, FaultKind};
+use tsb_run::canary::{CallTimes, Canary};
+
+use crate::metrics::text::{family, quoted};
+
+/// Upper ends of the buckets of times, as powers of two in nanoseconds: 16 us to 69 s.
+const BUCKETS: std::ops::RangeInclusive<u32> = 14..=36;
+
+/// All counts of a canary, as they were at this time.
+pub(super) fn text(canary: &Canary, now: Timestamp) -> String {
+    let report = canary.report();
+    let mut out = String::new();
+    family(&mut out, "tsb_canary", "info", "", "Which store is watched.");
+    let _ = writeln!(
+        out,
+        "tsb_canary_info{{store=\"{}\",name=\"{}\"}} 1",
+        quoted(&report.store),
+        quoted(&report.name)
+    );
+    samples(&report, &mut out);
+    faults(&report, &mut out);
+    questions(&report, &mut out);
+    times(canary, now, &report, &mut out);
+    let name = "tsb_canary_call_seconds";
+    family(
+        &mut out,
+        name,
+        "histogram",
+        "seconds",
+        "Times of writes and of answers.",
+    );
+    for (call, times) in canary.times() {
+        histogram(name, call, times, &mut out);
+    }
+    out.push_str("# EOF\n");
+    out
+}
+
+fn samples(report: &CanaryReport, out: &mut String) {
+    let help = "Samples by what became of their write; uncertain ones are not judged.";
+    family(out, "tsb_canary_samples", "counter", "", help);
+    let samples = &report.samples;
+    for (outcome, count) in [
+        ("acknowledged", samples.acknowledged),
+        ("refused", samples.refused),
+        ("unknown", samples.unknown),
+        ("skipped", samples.skipped),
+    ] {
+        let _ = writeln!(out, "tsb_canary_samples_total{{outcome=\"{outcome}\"}} {count}");
+    }
+    family(
+        out,
+        "tsb_canary_seen_samples",
+        "counter",
+        "",
+        "Acknowledged samples that an answer had, once each.",
+    );
+    let _ = writeln!(out, "tsb_canary_seen_samples_total {}", samples.seen);
+    let help = "Acknowledged samples that no answer had yet, and that are not lost.";
+    family(out, "tsb_canary_open_samples", "gauge", "", help);
+    let _ = writeln!(out, "tsb_canary_open_samples {}", samples.open);
+}
+
+fn faults(report: &CanaryReport, out: &mut String) {
+    let help = "Samples with a fault, once each, by the level that they had reached and by their age.";
+    family(out, "tsb_canary_faults", "counter", "", help);
+    for kind in FaultKind::ALL {
+        let of_kind: Vec<_> = report.faults.iter().filter(|fault| fault.kind == kind).collect();
+        for fault in &of_kind {
+            let _ = writeln!(
+                out,
+                "tsb_canary_faults_total{{kind=\"{}\",durability=\"{}\",age=\"{}\"}} {}",
+                kind.name(),
+                fault.durability,
+                fault.age.name(),
+                fault.samples
+            );
+        }
+        if of_kind.is_empty() {
+            // A rate over a counter that begins above 0 would not see the first fault.
+            let (kind, age) = (kind.name(), FaultAge::Minute.name());
+            let _ = writeln!(
+                out,
+                "tsb_canary_faults_total{{kind=\"{kind}\",durability=\"unconfirmed\",age=\"{age}\"}} 0"
+            );
+        }
+    }
+}
+
+fn questions(report: &CanaryReport, out: &mut String) {
+    family(
+        out,
+        "tsb_canary_answers",
+        "counter",
+        "",
+        "Answers by question; failed ones were not given.",
+    );
+    for (question, answers) in &report.questions {
+        for (result, count) in [
+            ("right", answers.right),
+            ("wrong", answers.wrong),
+            ("failed", answers.failed),
+        ] {
+            let _ = writeln!(
+                out,
+                "tsb_canary_answers_total{{question=\"{question}\",result=\"{result}\"}} {count}"
+            );
+        }
+    }
+}
+
+fn times(canary: &Canary, now: Timestamp, report: &CanaryReport, out: &mut String) {
+    let gauges = [
+        (
+            "tsb_canary_step_timestamp_seconds",
+            Some(now),
+            "When the canary last wrote and asked.",
+        ),
+        (
+            "tsb_canary_due_timestamp_seconds",
+            Some(canary.next_due()),
+            "When it writes and asks next.",
+        ),
+        (
+            "tsb_canary_newest_visible_timestamp_seconds",
+            report.newest_visible,
+            "The newest visible sample of the stalest series.",
+        ),
+    ];
+    for (name, at, help) in gauges {
+        let Some(at) = at else { continue };
+        family(out, name, "gauge", "seconds", help);
+        let _ = writeln!(out, "{name} {}", at.0 as f64 / 1e9);
+    }
+}
+
+fn histogram(name: &str, call: &str, times: &CallTimes, out: &mut String) {
+    let histogram = times.histogram();
+    for power in BUCKETS {
+        let edge_ns = 1u64 << power;
+        let within = histogram.count() - histogram.count_above(edge_ns);
+        let edge = edge_ns as f64 / 1e9;
+        let _ = writeln!(out, "{name}_bucket{{call=\"{call}\",le=\"{edge}\"}} {within}");
+    }
+    let count = histogram.count();
+    let _ = writeln!(out, "{name}_bucket{{call=\"{call}\",le=\"+Inf\"}} {count}");
+    let _ = writeln!(out, "{name}_sum{{call=\"{call}\"}} {}", times.sum_ns() as f64 / 1e9);
+    let _ = writeln!(out, "{name}_count{{call=\"{call}\"}} {count}");
+}
