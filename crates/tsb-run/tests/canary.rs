@@ -466,7 +466,10 @@ fn a_sound_store_has_no_faults_and_takes_samples_late() {
         let report = canary.report();
         assert!(report.is_sound() && report.faults.is_empty(), "{:?}", report.faults);
         let questions: Vec<&str> = report.questions.keys().map(String::as_str).collect();
-        assert_eq!(questions, ["day", "fresh", "hour", "newest", "random", "start", "week"]);
+        assert_eq!(
+            questions,
+            ["day", "doubtful", "fresh", "hour", "newest", "random", "start", "week"]
+        );
         assert!(report.samples.acknowledged > 4 * 2_800);
         let age_ns = clock.wall() - report.newest_visible.unwrap();
         assert!(age_ns <= 9 * INTERVAL_NS as i64, "{age_ns}");

@@ -2,14 +2,21 @@
 
 use std::fmt::Write;
 
-use tsb_core::Timestamp;
 use tsb_core::report::canary::{CanaryReport, FaultAge, FaultKind};
+use tsb_core::{Durability, Timestamp};
 use tsb_run::canary::{CallTimes, Canary};
 
 use crate::metrics::text::{family, quoted};
 
 /// Upper ends of the buckets of times, as powers of two in nanoseconds: 16 us to 69 s.
 const BUCKETS: std::ops::RangeInclusive<u32> = 14..=36;
+
+const LEVELS: [Durability; 4] = [
+    Durability::Unconfirmed,
+    Durability::Volatile,
+    Durability::Buffered,
+    Durability::Synced,
+];
 
 /// All counts of a canary, as they were at this time.
 pub(super) fn text(canary: &Canary, now: Timestamp) -> String {
@@ -69,26 +76,19 @@ fn samples(report: &CanaryReport, out: &mut String) {
 fn faults(report: &CanaryReport, out: &mut String) {
     let help = "Samples with a fault, once each, by the level that they had reached and by their age.";
     family(out, "tsb_canary_faults", "counter", "", help);
-    for kind in FaultKind::ALL {
-        let of_kind: Vec<_> = report.faults.iter().filter(|fault| fault.kind == kind).collect();
-        for fault in &of_kind {
-            let _ = writeln!(
-                out,
-                "tsb_canary_faults_total{{kind=\"{}\",durability=\"{}\",age=\"{}\"}} {}",
-                kind.name(),
-                fault.durability,
-                fault.age.name(),
-                fault.samples
-            );
-        }
-        if of_kind.is_empty() {
-            // A rate over a counter that begins above 0 would not see the first fault.
-            let (kind, age) = (kind.name(), FaultAge::Minute.name());
-            let _ = writeln!(
-                out,
-                "tsb_canary_faults_total{{kind=\"{kind}\",durability=\"unconfirmed\",age=\"{age}\"}} 0"
-            );
-        }
+    // All from the start: a rate over a counter that begins above 0 does not see its first fault.
+    let cells = FaultKind::ALL
+        .into_iter()
+        .flat_map(|kind| LEVELS.into_iter().map(move |level| (kind, level)))
+        .flat_map(|(kind, level)| FaultAge::ALL.into_iter().map(move |age| (kind, level, age)));
+    for cell in cells {
+        let same = (report.faults.iter()).find(|fault| (fault.kind, fault.durability, fault.age) == cell);
+        let (kind, durability, age) = (cell.0.name(), cell.1, cell.2.name());
+        let count = same.map_or(0, |fault| fault.samples);
+        let _ = writeln!(
+            out,
+            "tsb_canary_faults_total{{kind=\"{kind}\",durability=\"{durability}\",age=\"{age}\"}} {count}"
+        );
     }
 }
 

@@ -76,7 +76,8 @@ pub(super) fn result(report: &CanaryReport) -> String {
             units::count(samples.open)
         ),
     ];
-    lines.extend(report.questions.iter().map(|(name, answers)| {
+    let asked = (report.questions.iter()).filter(|(_, answers)| answers.right + answers.wrong + answers.failed > 0);
+    lines.extend(asked.map(|(name, answers)| {
         let slowest = answers.answer.max_ns.map_or("-".to_owned(), units::nanos);
         format!(
             "  {name:<9} right {}, wrong {}, failed {}; slowest answer {slowest}",

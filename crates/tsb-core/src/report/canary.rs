@@ -199,6 +199,9 @@ pub enum FaultAge {
 }
 
 impl FaultAge {
+    /// All ages, in their order.
+    pub const ALL: [Self; 5] = [Self::Minute, Self::Hour, Self::Day, Self::Week, Self::Longer];
+
     /// The age of a sample that is this many nanoseconds old.
     pub const fn of(age_ns: i64) -> Self {
         const MINUTE_NS: i64 = 60_000_000_000;

@@ -121,9 +121,17 @@ impl Questions {
             every_s,
             due_s: every_s,
         });
+        let periodic: Vec<Periodic> = periodic.collect();
+        let others = [
+            QuestionKind::Start,
+            QuestionKind::Newest,
+            QuestionKind::Fresh,
+            QuestionKind::Doubtful,
+        ];
+        let kinds = periodic.iter().map(|periodic| periodic.kind).chain(others);
         Self {
-            periodic: periodic.collect(),
-            answers: BTreeMap::new(),
+            answers: kinds.map(|kind| (kind, Answers::default())).collect(),
+            periodic,
         }
     }
 
@@ -204,6 +212,8 @@ mod tests {
         let newest = report["newest"];
         assert_eq!((newest.right, newest.wrong, newest.failed), (1, 1, 1));
         assert_eq!((newest.answer.count, newest.answer.max_ns), (2, Some(7)));
-        assert_eq!(report.len(), 1);
+        // Those that were not asked are there with zeros.
+        assert_eq!(report.len(), 6);
+        assert_eq!(report["doubtful"], CanaryQuestion::default());
     }
 }

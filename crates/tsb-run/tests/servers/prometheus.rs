@@ -27,8 +27,20 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("samples_too_old_for_the_server", too_old),
         ("a_server_without_a_receiver", without_a_receiver),
         ("a_place_from_its_making_to_its_removal", place),
+        ("the_alerts_of_a_canary_are_rules", alerts),
     ];
     of_program(places::PROMETHEUS, "TSB_TEST_PROMETHEUS_PROGRAM", tests)
+}
+
+/// Its own tool reads the file of alerts that a user copies.
+fn alerts(program: &str) -> Result<(), Failed> {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/canary/alerts.yml");
+    let tool = Path::new(program).with_file_name("promtool");
+    let said = output(Command::new(tool).args(["check", "rules"]).arg(rules))?;
+    if !said.contains("SUCCESS: 6 rules found") {
+        return Err(said.into());
+    }
+    Ok(())
 }
 
 fn command(program: &str, folder: &Path, port: u16, more: &[&str]) -> Command {
