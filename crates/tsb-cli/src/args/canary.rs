@@ -60,7 +60,7 @@ pub struct CanaryArgs {
     /// How to print the result on stdout
     #[arg(long, value_enum, default_value_t)]
     pub format: DocumentFormat,
-    /// Also write the result as JSON into this file, at the end
+    /// Also write the result as JSON into this file, at the end; without it, none
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

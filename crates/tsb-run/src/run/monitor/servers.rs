@@ -62,6 +62,13 @@ mod tests {
         }
         let spec: Spec = "rrdcached:unix:/run/s.sock".parse().unwrap();
         assert_eq!(places(&spec), [Listening::Path("/run/s.sock".to_owned())]);
+        let spec: Spec = "memory:".parse().unwrap();
+        assert!(places(&spec).is_empty());
+    }
+
+    #[test]
+    #[cfg(all(feature = "graphite", feature = "mongo"))]
+    fn all_ports_of_a_spec_are_looked_for() {
         let spec = "graphite://127.0.0.1:1/p?render=localhost:2&processes=127.0.0.1:3,127.0.0.1:4";
         let ports = [1, 2, 3, 4].map(Listening::Port);
         assert_eq!(places(&spec.parse().unwrap()), ports);
@@ -70,7 +77,5 @@ mod tests {
         assert_eq!(places(&spec), ports);
         let spec: Spec = "mongo://user:pw@127.0.0.1,10.0.0.1/db".parse().unwrap();
         assert_eq!(places(&spec), [Listening::Port(27_017)]);
-        let spec: Spec = "memory:".parse().unwrap();
-        assert!(places(&spec).is_empty());
     }
 }
