@@ -1,9 +1,9 @@
 //! Option values: durations, sizes and counts, with their forms and ranges.
 
 use std::borrow::Cow;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "etcd", feature = "http", feature = "mongo", feature = "postgres"))]
 use std::path::PathBuf;
-#[cfg(any(feature = "client", feature = "exec"))]
+#[cfg(any(feature = "client", feature = "dalmatiner", feature = "exec"))]
 use std::time::Duration;
 
 use super::StoreInfo;
@@ -196,7 +196,7 @@ impl<'a> Values<'a> {
     }
 
     /// A length of time; `default` if the option has neither a value nor a default.
-    #[cfg(any(feature = "client", feature = "exec"))]
+    #[cfg(any(feature = "client", feature = "dalmatiner", feature = "exec"))]
     pub(crate) fn duration_or(&self, name: &str, default: Duration) -> Result<Duration> {
         let nanos = self.duration_ns(name)?;
         Ok(nanos.map_or(default, |nanos| Duration::from_nanos(nanos as u64)))
@@ -212,7 +212,7 @@ impl<'a> Values<'a> {
     ///
     /// # Errors
     /// [`Error::Spec`] for certificates to trust without TLS.
-    #[cfg(feature = "client")]
+    #[cfg(any(feature = "etcd", feature = "http", feature = "mongo", feature = "postgres"))]
     pub(crate) fn tls(&self) -> Result<(bool, Option<PathBuf>)> {
         let (is_on, authority) = (self.is_on("tls")?, self.word("tls_ca")?);
         if authority.is_some() && !is_on {
