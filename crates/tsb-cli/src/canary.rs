@@ -37,7 +37,10 @@ pub fn command(args: &CanaryArgs) -> Result<Exit, Failure> {
     let target = args.out.as_deref().map(Target::prepare).transpose()?;
     let spec = credentials::complete(&spec)?;
     let signals = interrupt::signals();
-    let observer = Arc::new(Told::default());
+    let observer = Arc::new(Told {
+        is_exposed: args.expose.is_some(),
+        ..Told::default()
+    });
     let server = args.expose.map(|address| {
         let source = Arc::clone(&observer) as Arc<dyn MetricsSource>;
         MetricsServer::start(address, args.expose_remote, source)
@@ -88,6 +91,8 @@ fn duration(flag: &str, text: &str) -> Result<u64, Failure> {
 #[derive(Debug, Default)]
 struct Told {
     clock: MonotonicClock,
+    /// Somebody may read the metrics.
+    is_exposed: bool,
     metrics: Mutex<String>,
     /// The last line about a failed call of each kind, and when it was printed.
     failures: Mutex<Vec<(&'static str, u64)>>,
@@ -117,6 +122,9 @@ impl CanaryObserver for Told {
     }
 
     fn stepped(&self, canary: &Canary) {
+        if !self.is_exposed {
+            return;
+        }
         let text = metrics::text(canary, self.clock.wall());
         *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }

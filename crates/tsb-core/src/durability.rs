@@ -22,6 +22,11 @@ pub enum Durability {
     Synced,
 }
 
+impl Durability {
+    /// All levels, the lowest first.
+    pub const ALL: [Self; 4] = [Self::Unconfirmed, Self::Volatile, Self::Buffered, Self::Synced];
+}
+
 impl fmt::Display for Durability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

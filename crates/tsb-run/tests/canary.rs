@@ -137,7 +137,7 @@ impl Store for Relay {
                 source: "it is down".into(),
             });
         }
-        // Some of it is applied, and nobody is told.
+        // The store keeps every second sample, and the client gets an error that says nothing of that.
         let is_unknown = self.draw(200) == 0;
         let newest = batch.iter().map(|(_, at, _)| at).max();
         for (index, (series, at, value)) in batch.iter().enumerate() {

@@ -4,19 +4,12 @@ use std::fmt::Write;
 
 use tsb_core::report::canary::{CanaryReport, FaultAge, FaultKind};
 use tsb_core::{Durability, Timestamp};
-use tsb_run::canary::{CallTimes, Canary};
+use tsb_run::canary::Canary;
 
-use crate::metrics::text::{family, quoted};
+use crate::metrics::text::{buckets, family, quoted};
 
-/// Upper ends of the buckets of times, as powers of two in nanoseconds: 16 us to 69 s.
-const BUCKETS: std::ops::RangeInclusive<u32> = 14..=36;
-
-const LEVELS: [Durability; 4] = [
-    Durability::Unconfirmed,
-    Durability::Volatile,
-    Durability::Buffered,
-    Durability::Synced,
-];
+/// The shortest upper end of the buckets of times, as a power of two in nanoseconds: 16 us.
+const SHORTEST: u32 = 14;
 
 /// All counts of a canary, as they were at this time.
 pub(super) fn text(canary: &Canary, now: Timestamp) -> String {
@@ -42,7 +35,17 @@ pub(super) fn text(canary: &Canary, now: Timestamp) -> String {
         "Times of writes and of answers.",
     );
     for (call, times) in canary.times() {
-        histogram(name, call, times, &mut out);
+        let histogram = times.histogram();
+        let within = |edge_ns| histogram.count() - histogram.count_above(edge_ns);
+        let label = format!("call=\"{call}\"");
+        buckets(
+            &mut out,
+            name,
+            &label,
+            SHORTEST,
+            within,
+            (histogram.count(), times.sum_ns()),
+        );
     }
     out.push_str("# EOF\n");
     out
@@ -79,7 +82,7 @@ fn faults(report: &CanaryReport, out: &mut String) {
     // All from the start: a rate over a counter that begins above 0 does not see its first fault.
     let cells = FaultKind::ALL
         .into_iter()
-        .flat_map(|kind| LEVELS.into_iter().map(move |level| (kind, level)))
+        .flat_map(|kind| Durability::ALL.into_iter().map(move |level| (kind, level)))
         .flat_map(|(kind, level)| FaultAge::ALL.into_iter().map(move |age| (kind, level, age)));
     for cell in cells {
         let same = (report.faults.iter()).find(|fault| (fault.kind, fault.durability, fault.age) == cell);
@@ -137,18 +140,4 @@ fn times(canary: &Canary, now: Timestamp, report: &CanaryReport, out: &mut Strin
         family(out, name, "gauge", "seconds", help);
         let _ = writeln!(out, "{name} {}", at.0 as f64 / 1e9);
     }
-}
-
-fn histogram(name: &str, call: &str, times: &CallTimes, out: &mut String) {
-    let histogram = times.histogram();
-    for power in BUCKETS {
-        let edge_ns = 1u64 << power;
-        let within = histogram.count() - histogram.count_above(edge_ns);
-        let edge = edge_ns as f64 / 1e9;
-        let _ = writeln!(out, "{name}_bucket{{call=\"{call}\",le=\"{edge}\"}} {within}");
-    }
-    let count = histogram.count();
-    let _ = writeln!(out, "{name}_bucket{{call=\"{call}\",le=\"+Inf\"}} {count}");
-    let _ = writeln!(out, "{name}_sum{{call=\"{call}\"}} {}", times.sum_ns() as f64 / 1e9);
-    let _ = writeln!(out, "{name}_count{{call=\"{call}\"}} {count}");
 }

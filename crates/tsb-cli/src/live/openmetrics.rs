@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::state::{CoarseHistogram, LiveState, SharedState};
 use crate::metrics::MetricsSource;
-use crate::metrics::text::{family, quoted};
+use crate::metrics::text::{buckets, family, quoted};
 
-/// Upper ends of the latency buckets, as powers of two in nanoseconds: 1 us to 69 s.
-const BUCKETS: std::ops::RangeInclusive<u32> = 10..=36;
+/// The shortest upper end of the latency buckets, as a power of two in nanoseconds: 1 us.
+const SHORTEST: u32 = 10;
 
 impl MetricsSource for SharedState {
     fn text(&self) -> String {
@@ -152,18 +152,8 @@ fn processes(state: &LiveState, out: &mut String) {
 
 fn histogram(name: &str, times: &CoarseHistogram, help: &str, out: &mut String) {
     family(out, name, "histogram", "seconds", help);
-    for power in BUCKETS {
-        let edge_ns = 1u64 << power;
-        let _ = writeln!(
-            out,
-            "{name}_bucket{{le=\"{}\"}} {}",
-            edge_ns as f64 / 1e9,
-            times.count_within(edge_ns)
-        );
-    }
-    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {}", times.count());
-    let _ = writeln!(out, "{name}_sum {}", times.sum_ns() as f64 / 1e9);
-    let _ = writeln!(out, "{name}_count {}", times.count());
+    let within = |edge_ns| times.count_within(edge_ns);
+    buckets(out, name, "", SHORTEST, within, (times.count(), times.sum_ns()));
 }
 
 #[cfg(test)]

@@ -17,6 +17,35 @@ pub fn family(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) 
     let _ = writeln!(out, "# HELP {name} {help}");
 }
 
+/// The longest upper end of a bucket of times, as a power of two in nanoseconds: 69 s.
+const LONGEST: u32 = 36;
+
+/// The samples of a histogram of times: its buckets from 2^`shortest` nanoseconds on, its sum and its
+/// count. `labels` are those of each sample, without braces; `within` says how many times were no
+/// longer than a number of nanoseconds.
+pub fn buckets(
+    out: &mut String,
+    name: &str,
+    labels: &str,
+    shortest: u32,
+    within: impl Fn(u64) -> u64,
+    (count, sum_ns): (u64, u128),
+) {
+    let comma = if labels.is_empty() { "" } else { "," };
+    for power in shortest..=LONGEST {
+        let edge_ns = 1_u64 << power;
+        let (edge, within) = (edge_ns as f64 / 1e9, within(edge_ns));
+        let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{edge}\"}} {within}");
+    }
+    let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {count}");
+    let braced = match labels {
+        "" => String::new(),
+        labels => format!("{{{labels}}}"),
+    };
+    let _ = writeln!(out, "{name}_sum{braced} {}", sum_ns as f64 / 1e9);
+    let _ = writeln!(out, "{name}_count{braced} {count}");
+}
+
 /// A label value, escaped as the format requires.
 pub fn quoted(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")

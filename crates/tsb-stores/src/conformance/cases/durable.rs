@@ -25,14 +25,6 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// All levels, from the lowest up.
-const LEVELS: [Durability; 4] = [
-    Durability::Unconfirmed,
-    Durability::Volatile,
-    Durability::Buffered,
-    Durability::Synced,
-];
-
 fn an_ack_is_a_floor(context: &Context) -> CheckResult {
     let mut subject = context.subject(4)?;
     let before = subject.store.durable(Durability::Unconfirmed);
@@ -53,7 +45,7 @@ fn an_ack_is_a_floor(context: &Context) -> CheckResult {
         })?;
         last = ack.position;
         // A level above the ack's may cover it only if the store claims to reach that level.
-        for level in LEVELS.into_iter().filter(|&level| level > reaches) {
+        for level in Durability::ALL.into_iter().filter(|&level| level > reaches) {
             let covered = subject.store.durable(level);
             ensure(covered < ack.position, || {
                 format!("durable({level}) covers {covered:?} without a claim to")
@@ -67,7 +59,7 @@ fn durable_only_grows(context: &Context) -> CheckResult {
     let mut subject = context.subject(2)?;
     let mut last = [Position(0); 4];
     let mut look = |subject: &crate::conformance::subject::Subject, when: String| {
-        for (level, last) in LEVELS.into_iter().zip(&mut last) {
+        for (level, last) in Durability::ALL.into_iter().zip(&mut last) {
             let now = subject.store.durable(level);
             ensure(now >= *last, || {
                 format!("durable({level}) went from {last:?} back to {now:?} {when}")
@@ -96,7 +88,7 @@ fn a_higher_level_covers_no_more(context: &Context) -> CheckResult {
         if tick % 5 == 4 {
             subject.store.flush(Scope::All, subject.capabilities.reaches)?;
         }
-        for pair in LEVELS.windows(2) {
+        for pair in Durability::ALL.windows(2) {
             // Ask for the higher level first: between the calls, only more samples can become
             // durable.
             let (higher, lower) = (subject.store.durable(pair[1]), subject.store.durable(pair[0]));
@@ -115,7 +107,10 @@ fn nothing_beyond_reach(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let first = subject.tick(0, context.at(0), &[1.0])?;
     subject.store.flush(Scope::All, subject.capabilities.reaches)?;
-    for level in LEVELS.into_iter().filter(|&level| level > subject.capabilities.reaches) {
+    for level in Durability::ALL
+        .into_iter()
+        .filter(|&level| level > subject.capabilities.reaches)
+    {
         let covered = subject.store.durable(level);
         ensure(covered < first.position, || {
             format!("durable({level}) covers {covered:?}, which is not claimed")
@@ -126,7 +121,7 @@ fn nothing_beyond_reach(context: &Context) -> CheckResult {
 
 fn flush_is_a_barrier(context: &Context) -> CheckResult {
     let mut subject = context.subject(3)?;
-    let reachable = LEVELS
+    let reachable = Durability::ALL
         .into_iter()
         .filter(|&level| level <= context.capabilities.reaches);
     for (round, level) in reachable.cycle().take(16).enumerate() {
@@ -163,7 +158,10 @@ fn flush_of_some_series(context: &Context) -> CheckResult {
 fn flush_beyond_reach(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
     let _ = subject.tick(0, context.at(0), &[1.0])?;
-    for level in LEVELS.into_iter().filter(|&level| level > subject.capabilities.reaches) {
+    for level in Durability::ALL
+        .into_iter()
+        .filter(|&level| level > subject.capabilities.reaches)
+    {
         let result = subject.store.flush(Scope::All, level);
         refused(&format!("flush({level})"), result, "Unsupported", is_unsupported)?;
         let result = subject.store.flush(Scope::Series(&[SeriesId(0)]), level);
