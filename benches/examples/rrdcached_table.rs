@@ -193,8 +193,12 @@ fn drain(folder: &Path, count: usize, readings: i64, is_cold: bool) {
             .map(|resident: &Resident| resident.bytes)
             .max()
             .unwrap_or_default();
-        let of = residents.first().map_or(0, |resident| resident.of_bytes);
-        println!("before each turn at most {most} of {of} bytes were in memory (mincore)");
+        match residents.first() {
+            Some(Resident { of_bytes, .. }) => {
+                println!("before each turn at most {most} of {of_bytes} bytes were in memory (mincore)");
+            }
+            None => println!("how much was in memory before a turn is not known: fincore is not installed"),
+        }
     }
     rows(&ways, count * readings as usize);
 }

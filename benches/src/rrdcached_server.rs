@@ -29,7 +29,8 @@ pub struct ServerConfig {
     pub is_daemon: bool,
     /// Threads that write.
     pub threads: usize,
-    /// When ours syncs its journal; `no journal` for none, anything else for the daemon's.
+    /// Of ours: when it syncs its journal (`none`, `1s`, `group`, `each`); any other text is no journal. Of the
+    /// daemon: `no journal`, or any other text for one.
     pub policy: String,
     /// Whether ours keeps what it knows of the files, in a checkpoint.
     pub has_checkpoint: bool,

@@ -70,7 +70,8 @@ struct Options {
     out: Option<PathBuf>,
 }
 
-/// The kinds of faults, in the order in which they are tried.
+/// The kinds of faults, in the order in which they are tried; each has an arm in `one_batch` and a line in
+/// `LEGEND`.
 const KINDS: &[&str] = &[
     "kills",
     "cuts",

@@ -72,7 +72,7 @@ cargo xtask JOB
              runs tsb with its live view and without (A B B A, N times) on a terminal of tmux, and prints
              what the view costs and what it does to latencies
   floods [--program TSB] [--only LISTENER] [--out FILE]
-             names, bytes, senders and connections without end for each listener of tsb ingest: the bound of
+             names, bytes, senders and connections without end for the listeners of tsb ingest: the bound of
              its memory that docs/limits.md states beside the measured peak; --out writes it as Markdown, too
   bench save NAME [FILTER] | diff OLD NEW [FILTER]
              criterion baselines, each with a record of its commit and machine

@@ -1,7 +1,8 @@
 //! `cargo xtask servers`: real servers on loopback, started and stopped by one command.
 //!
-//! Each server is one file here and an entry in `SERVERS`, or several for its variants. It gets a folder below
-//! `target/servers`, free ports, and a record of its processes, which is written before anything
+//! Each server is one file here and an entry in `SERVERS`, or several for its variants. Its packages are in
+//! `ci/packages.rs`, its tests in `ci/servers.rs`, and its row of results in `measure/servers/targets.rs`. It
+//! gets a folder below `target/servers`, free ports, and a record of its processes, which is written before anything
 //! else can fail: `down` stops those processes and no others.
 
 mod carbon;

@@ -52,7 +52,7 @@ pub struct Cli {
 }
 
 /// Options of a run that `tsb emit` refuses, so its help leaves them out.
-const NOT_OF_EMIT: [&str; 15] = [
+const NOT_OF_EMIT: [&str; 17] = [
     "store",
     "transport",
     "protocol",
@@ -68,6 +68,8 @@ const NOT_OF_EMIT: [&str; 15] = [
     "fail_if",
     "fail_unless",
     "retry_noisy",
+    "watch_pid",
+    "label",
 ];
 
 /// Options of results that `tsb ingest` refuses, because a listener times no operations; its help
@@ -216,11 +218,11 @@ pub enum Format {
     Text,
     /// Complete and versioned JSON, for programs
     Json,
-    /// One line per interval, for spreadsheets
+    /// A table for spreadsheets: one line per interval; of `tsb stores`, one per store
     Csv,
 }
 
-/// How a result that is no table is written to stdout.
+/// How verify, doctor, compare, canary, conformance and reproduce print their results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DocumentFormat {
     /// Text to read
@@ -302,8 +304,8 @@ pub struct IngestArgs {
     pub max_name_bytes: String,
     /// Refuse connections beyond this number, and count them
     ///
-    /// Also the number of datagram senders that are remembered: beyond it, the sender that sent least
-    /// recently is forgotten, and counted.
+    /// Also the number of datagram senders that are remembered: beyond it, the sender that recently
+    /// sent the fewest datagrams is forgotten, and counted.
     #[arg(long, value_name = "N", default_value = "1024")]
     pub max_connections: String,
     /// Longest time that a call into the store may take once listening has ended

@@ -55,8 +55,7 @@ pub fn command(args: &CanaryArgs) -> Result<Exit, Failure> {
         say::line(format!("tsb: metrics on http://{}/metrics", server.address()));
     }
     let ended = canary.run(&signals.stops, duration_ns, &*observer);
-    let mut report = canary.report();
-    report.store = spec.to_string();
+    let report = canary.report();
     let closed = canary.close();
     let text = match args.format {
         DocumentFormat::Text => text::result(&report),
@@ -75,6 +74,7 @@ fn options(args: &CanaryArgs) -> Result<CanaryOptions, Failure> {
     let refused = |why: String| Failure::usage(format!("cannot use --series {}", args.series)).because_of(why);
     let mut options = CanaryOptions::default();
     options.name.clone_from(&args.name);
+    options.store_name = Some(args.store.to_string());
     let series = units::parse_count(&args.series).map_err(refused)?;
     options.series = u32::try_from(series).map_err(|_| refused("a canary has at most 10,000".to_owned()))?;
     options.interval_ns = duration("interval", &args.interval)?;

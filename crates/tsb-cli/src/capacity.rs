@@ -2,7 +2,7 @@
 
 use tsb_core::report::Run;
 use tsb_core::report::capacity::{BrokenCondition, CapacityReport};
-use tsb_run::capacity::{CapacityRequest, Find, SearchOptions, find_capacity};
+use tsb_run::capacity::{CapacityRequest, Find, SearchOptions, Vary, find_capacity, find_scaling};
 use tsb_run::threshold::{Condition, Outcome};
 use tsb_run::{Controls, Plan, units};
 
@@ -18,6 +18,10 @@ pub fn command(args: &CapacityArgs) -> Result<Exit, Failure> {
     let run = plan::with_file(&args.run)?;
     plan::no_effect::check_capacity(&run)?;
     let conditions = conditions(&args.slo)?;
+    let scale = args.scale.as_deref().map(scale).transpose()?;
+    if let Some((vary, _)) = &scale {
+        plan::no_effect::check_scale(&run, *vary)?;
+    }
     let find = match args.find {
         FindWhat::Rate => Find::Rate,
         FindWhat::Series => Find::Series,
@@ -38,7 +42,10 @@ pub fn command(args: &CapacityArgs) -> Result<Exit, Failure> {
         ..display.controls()
     };
     let objective = |run: &Run| broken(&conditions, run);
-    let report = find_capacity(&request, &objective, &controls, &credentials::open)?;
+    let report = match &scale {
+        None => find_capacity(&request, &objective, &controls, &credentials::open)?,
+        Some((vary, counts)) => find_scaling(&request, *vary, counts, &objective, &controls, &credentials::open)?,
+    };
     outputs.write_with_page(
         &report,
         || render::capacity::text(&report, render::lines::terminal_width()),
@@ -68,6 +75,33 @@ fn conditions(text: &str) -> Result<Vec<Condition>, Failure> {
             .hint("give one, such as response.p99<50ms"));
     }
     Ok(conditions)
+}
+
+/// What `--scale` varies, and its counts.
+fn scale(text: &str) -> Result<(Vary, Vec<u32>), Failure> {
+    const COUNTS_MAX: usize = 32;
+    let failure = |why: &str| {
+        Failure::usage(format!("cannot use --scale {text}"))
+            .because_of(why)
+            .hint("give --scale workers=1,2,4,8, or --scale in-flight=1,8,64")
+    };
+    let (of, counts) = text.split_once('=').ok_or_else(|| failure("it has no ="))?;
+    let vary = [Vary::Workers, Vary::InFlight]
+        .into_iter()
+        .find(|vary| vary.name() == of)
+        .ok_or_else(|| failure("it is workers or in-flight before the ="))?;
+    let counts: Vec<u32> = counts
+        .split(',')
+        .map(|count| count.parse().ok().filter(|&count| count > 0))
+        .collect::<Option<_>>()
+        .ok_or_else(|| failure("each count is a whole number above 0"))?;
+    if counts.len() > COUNTS_MAX {
+        return Err(failure("it has more than 32 counts"));
+    }
+    if !counts.is_sorted_by(|one, next| one < next) {
+        return Err(failure("each count is above the one before"));
+    }
+    Ok((vary, counts))
 }
 
 /// The conditions that do not hold in a run.
@@ -134,6 +168,26 @@ fn exit_of(report: &CapacityReport) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_read_and_wrong_ones_explained() {
+        assert_eq!(scale("workers=1,2,4,8").unwrap(), (Vary::Workers, vec![1, 2, 4, 8]));
+        assert_eq!(scale("in-flight=64").unwrap(), (Vary::InFlight, vec![64]));
+        for (text, words) in [
+            ("workers", "no ="),
+            ("series=1,2", "workers or in-flight"),
+            ("workers=1,,2", "whole number"),
+            ("workers=0,1", "whole number"),
+            ("workers=1,4,2", "above the one before"),
+            ("workers=2,2", "above the one before"),
+        ] {
+            let failure = scale(text).unwrap_err().to_string();
+            assert!(
+                failure.contains(words) && failure.contains("--scale"),
+                "{text}: {failure}"
+            );
+        }
+    }
 
     #[test]
     fn an_objective_is_read_and_a_wrong_one_explained() {

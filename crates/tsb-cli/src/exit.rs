@@ -7,7 +7,8 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done: the run was valid, limited by the store, or could not be verified.
+    /// Done: no run is INVALID or GENERATOR-LIMITED. UNVERIFIED, TRANSPORT-LIMITED, STORE-LIMITED and
+    /// NOISY runs count as done.
     Done = 0,
     /// A bug in tsb.
     Bug = 1,
@@ -24,7 +25,8 @@ pub enum Exit {
     /// A result could not be written: stdout is closed, or a disk is full. The run itself was
     /// made.
     Unwritten = 6,
-    /// Interrupted; a partial report was written.
+    /// Interrupted. What was measured by then is reported, unless nothing was, or the process was told
+    /// three times to end.
     Interrupted = 130,
 }
 

@@ -366,7 +366,7 @@ impl Service {
         Ok((listener, at))
     }
 
-    /// StopFlags the listeners and closes the store.
+    /// Stops the listeners and closes the store.
     fn end(
         &self,
         listeners: Vec<AnyListener>,

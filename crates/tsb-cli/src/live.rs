@@ -17,7 +17,7 @@ pub use terminal::Terminal;
 
 use crate::args::{Progress, RunArgs};
 
-/// Whether to open the view. Where the user asked for neither, only on a terminal that allows it.
+/// Whether to open the view. With `--progress auto`, only on a terminal that allows it.
 fn wants_view(args: &RunArgs) -> bool {
     let is_wanted = match args.progress {
         Progress::Lines => false,

@@ -1,4 +1,4 @@
-//! Formats results: text for people, JSON and CSV for programs.
+//! Formats results: text and HTML pages for people, JSON and CSV for programs.
 
 pub mod breakdown;
 pub mod capacity;
@@ -13,6 +13,7 @@ pub mod lines;
 pub mod names;
 pub mod phases;
 mod queries;
+mod scaling;
 pub mod side_by_side;
 pub mod sides;
 pub mod text;

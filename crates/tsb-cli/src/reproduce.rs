@@ -1,4 +1,7 @@
 //! `tsb reproduce`: repeats a published experiment, with its mistakes removed.
+//!
+//! Another one also needs an arm in `again::show`, an entry in `tsb_run::experiment::EXPERIMENTS`, and
+//! a page in `render::html::experiments`.
 
 mod again;
 mod dalmatiner;

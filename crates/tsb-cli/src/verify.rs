@@ -36,8 +36,8 @@ use tsb_run::{journal, units};
 /// Runs the command.
 ///
 /// # Errors
-/// If the report or journal cannot be read, or the result cannot be written. Problems of a store
-/// are in the result.
+/// If the report or journal cannot be read, an option does not fit it, the result cannot be written,
+/// or the only store cannot be read. Of several stores, what is wrong with one is in the result.
 pub fn command(args: &VerifyArgs) -> Result<Exit, Failure> {
     if journal::is_journal(&args.report).unwrap_or(false) {
         let contents = journal::read(&args.report)?;

@@ -8,7 +8,7 @@
 //! ```
 //! - **waiting**: behind earlier operations: in the emitter's worker while its target was busy, and
 //!   at the receiver of a wire while that was busy with earlier operations of the connection;
-//! - **late**: the rest of the time from due to start, in which the emitter itself was late;
+//! - **late**: the rest of the time from due until start, in which the emitter itself was late;
 //! - **encoding**: from start until the operation was encoded;
 //! - **transport**: from there until the receiver had read it, without waiting;
 //! - **store**: from there, or from start where there is no wire, until it was done. On a wire it

@@ -1,8 +1,8 @@
 //! Numbers and slices out of bytes that may be damaged: cursors, fixed widths, integers of variable
 //! length, and percent-encoded text.
 //!
-//! Nothing here panics on its input, except for [`varint::get`], which says so. The format that
-//! uses it decides what the numbers mean and how an error is worded.
+//! Nothing here panics on its input, except for [`varint::get`] and [`varint::get_signed`], which say
+//! so. The format that uses it decides what the numbers mean and how an error is worded.
 
 pub mod percent;
 mod reader;

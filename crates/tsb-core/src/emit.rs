@@ -57,7 +57,7 @@ pub struct Operation<'a, K: Kind = Writes> {
     pub due: u64,
     /// When it did start, on the same clock; `None` if the caller has not read it.
     pub begun: Option<u64>,
-    /// The part of the time from due to start in which the emitter itself was late, in
+    /// The part of the time from due until start in which the emitter itself was late, in
     /// nanoseconds; the rest was waiting for the target.
     pub late_ns: u64,
     /// Which operation of the timetable it is.

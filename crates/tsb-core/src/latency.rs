@@ -2,9 +2,9 @@
 //!
 //! A [`Recorder`] holds one kind of time. The emitter records these of an operation:
 //!
-//! - **response time**, due to done: what a client of the store feels;
-//! - **service time**, start to done: what the store took;
-//! - **lag**, due to start: what the operation waited for earlier ones, or for the emitter.
+//! - **response time**, due until done: what a client of the store feels;
+//! - **service time**, start until done: what the store took;
+//! - **lag**, due until start: what the operation waited for earlier ones, or for the emitter.
 //!
 //! and beside them the part of the lag that is its own. On a wire without acknowledgements the
 //! receiver records **delivery**, too: from start until it has read the operation. Service time
@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 /// A quantile is printed only when at least this many recorded values lie beyond it, so
 /// p50 needs 20 operations, p99 1,000, p999 10,000. With 10 values beyond, the true
-/// quantile lies between the 4th and the 17th of them from the top, 95 times in 100.
+/// quantile lies between the 4th and the 17th largest of all values, 95 times in 100.
 pub const BEYOND_MIN: u64 = 10;
 
 /// The summary of one histogram, under the report's names. A quantile with too few operations

@@ -140,7 +140,8 @@ pub struct Equation {
     pub parts: &'static [Counter],
 }
 
-/// The possible fates of an accepted sample: these counts add up to [`Counter::Accepted`].
+/// The possible fates of an accepted sample: these counts add up to [`Counter::Accepted`]. Each is also
+/// listed in the judge of `tsb-run`, as compared or not compared.
 pub const OF_ACCEPTED: [Counter; 8] = [
     Counter::Verified,
     Counter::Superseded,

@@ -2,7 +2,7 @@
 //!
 //! Nothing here parses or prints: codecs come from [`crate::wire`], and an [`Ingest`] decides
 //! where the samples go. Tokio connects, accepts, and says when a socket is ready; it never runs a
-//! codec or a store. Each thread that waits for connections runs a reactor of its own while it
+//! decoder or a store; only an [`HttpPool`] runs an encoder on it. Each thread that waits for connections runs a reactor of its own while it
 //! waits:
 //!
 //! ```text

@@ -13,7 +13,10 @@ pub use machine::{
     stalled_ns, tick_ns,
 };
 pub use net::{Listening, listening_sockets, udp_drops};
-pub use process::{ControlGroup, Io, ProcessStatus, Schedstat, Stat, own_groups, processes, schedstats_of, sockets_of};
+pub use process::{
+    ControlGroup, Io, ProcessStatus, Schedstat, Stat, Switches, own_groups, processes, schedstats_of, sockets_of,
+    switches_of,
+};
 
 /// The text of a file, without blanks at its end.
 fn read(path: &str) -> Option<String> {

@@ -1,10 +1,11 @@
-//! The report: the serialized model that `--format json` prints. [`Report`] is that of runs;
-//! [`Verification`], [`experiment`], [`examination`], [`conformance`], [`canary`] and [`listing`] are
-//! what other commands print.
+//! The report: the serialized model that `--format json` prints. [`Report`] is that of runs; the
+//! others, such as [`Verification`], [`Comparison`], [`SideComparison`], [`capacity`], [`experiment`]
+//! and [`canary`], are what other commands print.
 //!
 //! The names are a promise to other programs (docs/formats/report.md). A count that cannot exist
-//! in a run is absent, not 0; `untimed` and `missing` are absent also when they are 0. Units are the last word of a name. METHODOLOGY.md explains the
-//! figures. How a report is displayed is *not* decided here but in the renderer.
+//! in a run is absent, not 0; some counts are absent also when they are 0, which `skip_serializing_if`
+//! on the field shows. A name contains its unit, or the docs of the field say it. METHODOLOGY.md
+//! explains the figures. How a report is displayed is *not* decided here but in the renderer.
 
 mod attempt;
 mod breakdown;
@@ -64,8 +65,9 @@ pub use threshold::{FailWhen, ThresholdOutcome, ThresholdReport};
 pub use verification::{JournalReport, LevelReport, Verification, VerifiedStore};
 pub use written::Written;
 
-/// The version of this model. It grows when a name is removed or changes its meaning; new names
-/// alone do not change it.
+/// The version of this model. It grows when a name is removed or changes its meaning, and when a type
+/// that refuses unknown names gets one: a field of a `deny_unknown_fields` struct, a count of the
+/// ledger, a value of an enum. New fields elsewhere do not change it.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run, or several of the same work against several stores.
@@ -265,7 +267,7 @@ impl Target {
     }
 }
 
-/// The level of every acknowledgement.
+/// The durability of accepted samples: when they were acknowledged, and at the end of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DurabilityReport {
@@ -339,18 +341,18 @@ pub struct LedgerReport {
 pub struct Latency {
     /// The event that ends an operation.
     pub done: String,
-    /// Due to done.
+    /// Due until done.
     #[serde(default)]
     pub response: Summary,
     /// Start until the receiver had read it: only on a wire without acknowledgements, where
     /// service begins there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Summary>,
-    /// Start to done, or from the end of delivery to done if there is one. (Schema 1 had no
+    /// Start until done, or from the end of delivery to done if there is one. (Schema 1 had no
     /// delivery: there it is part of the service time.)
     #[serde(default)]
     pub service: Summary,
-    /// Due to start.
+    /// Due until start.
     #[serde(default)]
     pub lag: Summary,
     /// Operations whose end could not be timed.
@@ -390,14 +392,14 @@ impl Latency {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Curves {
-    /// Due to done.
+    /// Due until done.
     pub response: Curve,
     /// Start until read, where [`Latency::delivery`] exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Curve>,
-    /// Start to done, or read to done.
+    /// Start until done, or read until done.
     pub service: Curve,
-    /// Due to start.
+    /// Due until start.
     pub lag: Curve,
 }
 

@@ -124,7 +124,7 @@ pub enum Schedule {
     /// less load. It measures a ceiling and not a response time, which the report states. Text:
     /// `max`.
     Unpaced,
-    /// Constant, ramp and steps. Text: `constant:54000`, `ramp:1000..54000/60s`,
+    /// Constant, ramp and steps: the only kind whose highest rate is judged by itself. Text: `constant:54000`, `ramp:1000..54000/60s`,
     /// `steps:1000*10s,2000*10s` (the last rate goes on).
     Curve(Curve),
     /// Independent arrivals. Text: `poisson:54000,seed=1`.
@@ -246,8 +246,9 @@ impl Schedule {
         })
     }
 
-    /// Whether its events are samples and not operations: true for rates, bursts, and Poisson
-    /// arrivals before [`Schedule::of_operations`].
+    /// Whether its events are samples and not operations: true for rates, bursts and Poisson arrivals.
+    /// Ask before [`Schedule::of_operations`]: afterwards the events are operations, and Poisson arrivals
+    /// still say true.
     pub const fn counts_samples(&self) -> bool {
         matches!(self, Self::Curve(_) | Self::Burst { .. } | Self::Poisson { .. })
     }

@@ -29,7 +29,7 @@ impl fmt::Display for SeriesId {
     }
 }
 
-/// The name of a series: a name and sorted labels.
+/// The key of a series: its name and its labels, sorted by label name.
 ///
 /// Clones share one text, so a listener, its catalog and the store that it feeds hold a long name
 /// once. `Display` gives `name{label=value,...}`, or only the name without labels.

@@ -1,8 +1,8 @@
 //! Staleness: at a given moment, the current time minus the newest timestamp that a query would
 //! return.
 //!
-//! It is measured for all series at moments spread over the run, which gives a histogram over
-//! (series, moment) pairs: what a dashboard that looks at any series at any time would find. A
+//! The caller chooses the moments, spread over the run, and gives the age of every series at each;
+//! this makes a histogram over (series, moment) pairs: what a dashboard that looks at any series at any time would find. A
 //! series without a visible sample is as stale as its first sample is overdue, so data that never
 //! arrives counts in every quantile. A series that the plan has ended is not stale: the caller
 //! leaves it out.
@@ -68,7 +68,8 @@ impl Staleness {
         self
     }
 
-    /// Adds the observations of another part: other series, or other moments.
+    /// Adds the observations of another host, whose series are others. Moments are added, so those of
+    /// each host count.
     pub fn merge(&mut self, other: &Self) {
         self.ages.merge(&other.ages);
         self.worst = self.worst.max(other.worst);
@@ -111,7 +112,7 @@ pub struct StalenessSummary {
     /// Number of (series, moment) pairs. In reports of schema 1 only those with a visible sample,
     /// which alone were in the quantiles.
     pub observations: u64,
-    /// Number of moments.
+    /// Number of moments; of a run of several hosts, the sum of theirs.
     pub moments: u64,
     /// Number of (series, moment) pairs without a visible sample.
     pub unseen: u64,

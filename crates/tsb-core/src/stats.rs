@@ -7,21 +7,24 @@
 
 mod beta;
 mod rounds;
+mod scalability;
 mod steady;
 mod student;
 
 use serde::{Deserialize, Serialize};
 
 pub use rounds::{ROUNDS_MIN, RatioOutcome, have_answered, order, rounds_disagree};
+pub use scalability::{COUNTS_MIN, Scalability};
 pub use steady::{SERIES_MIN, Steady, effective_count, steady};
 pub use student::t_quantile;
 
-/// The confidence of every interval.
+/// The confidence of every interval that is reported.
 pub const CONFIDENCE: f64 = 0.95;
 /// Probability with which a difference of [`Ratio::detectable`] is found significant.
 pub const POWER: f64 = 0.8;
-/// The confidence of the interval that ends a comparison early. It is looked at after every round,
-/// and a wider one keeps the many looks from making a difference out of chance.
+/// The confidence of the interval that ends a comparison early. It is looked at several times (see
+/// [`have_answered`]), and a wider interval keeps the many looks from making a difference out of
+/// chance.
 pub const CLEAR_CONFIDENCE: f64 = 0.999;
 
 /// The value that a share `quantile` of the values does not exceed, interpolated between
@@ -55,6 +58,13 @@ pub struct Estimate {
     pub low: f64,
     /// The interval's upper end.
     pub high: f64,
+}
+
+impl Estimate {
+    /// An estimate with its interval.
+    pub const fn new(value: f64, low: f64, high: f64) -> Self {
+        Self { value, low, high }
+    }
 }
 
 /// Mean, standard error and degrees of freedom of at least two finite values.
@@ -129,7 +139,8 @@ impl Ratio {
         self.ratio_low > 1.0 || self.ratio_high < 1.0
     }
 
-    /// Whether the interval at [`CLEAR_CONFIDENCE`] excludes 1.
+    /// Whether the interval at [`CLEAR_CONFIDENCE`] excludes 1. It is computed from the stored interval,
+    /// which must be Student's t of the logarithms.
     pub fn is_sure(&self) -> bool {
         let freedom = self.pairs.saturating_sub(1) as f64;
         let quantile = |confidence| t_quantile(f64::midpoint(1.0, confidence), freedom);

@@ -1,7 +1,7 @@
 //! Time: the timestamp of a sample, and the only clock.
 //!
-//! Nothing else in the workspace reads the time of day from the operating system, so every
-//! measurement can run in virtual time.
+//! No measurement takes its time from elsewhere, so each can run in virtual time. (`tsb-rrd` reads the
+//! kernel's clock of files, to stamp files.)
 
 use std::fmt;
 use std::ops::{Add, Sub};

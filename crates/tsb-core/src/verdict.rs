@@ -1,7 +1,7 @@
 //! The verdict: whether a run's figures are meaningful, and why.
 //!
-//! Rules are applied in a fixed order; the first status that applies is the verdict, and every
-//! rule that applies adds a reason. The thresholds are the constants here. The verdict keeps the
+//! Every rule that applies adds a reason with a status; the verdict is the one of these that stands
+//! first in [`Status::ALL`]. The thresholds are the constants here. The verdict keeps the
 //! measured figure for each of them, whether it was crossed or not.
 
 mod measured;

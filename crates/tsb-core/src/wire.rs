@@ -64,7 +64,8 @@ pub(crate) fn unended(bytes: &[u8], at: usize, sink: &mut dyn Sink) -> Result<us
 
 /// Turns batches into payload bytes. One encoder serves one connection.
 pub trait Encoder: fmt::Debug + Send {
-    /// Appends the payload of `batch` to `out`. Allocates nothing once `out` has room.
+    /// Appends the payload of `batch` to `out`. Once `out` has room, some codecs still allocate a few bytes
+    /// per new timestamp.
     fn encode(&mut self, batch: &Batch<'_>, out: &mut Vec<u8>);
 
     /// Number of samples left out so far because the wire cannot carry them: 0 if the wire carries
@@ -93,7 +94,7 @@ pub trait Decoder: fmt::Debug + Send {
         Next::More
     }
 
-    /// Called when the peer has taken every answer, so that a decoder can give back memory that
+    /// Called when the socket has accepted every answer, so that a decoder can give back memory that
     /// its answers held.
     fn answers_taken(&mut self) {}
 
@@ -104,7 +105,8 @@ pub trait Decoder: fmt::Debug + Send {
     /// The account of the stream's sequence numbers; `None` if the protocol has none.
     fn sequence(&self) -> Option<Sequence>;
 
-    /// Ends the stream, with the unconsumed bytes `rest`.
+    /// Ends the stream, with the unconsumed bytes `rest`. They may be only the beginning of a record: a
+    /// sender that is killed ends its stream anywhere.
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink);
 }
 
@@ -113,7 +115,7 @@ pub trait Decoder: fmt::Debug + Send {
 pub struct Peer {
     /// Samples since the last answer that were passed on and rejected by the store.
     pub rejected: u64,
-    /// Whether the peer has read every answer so far; if not, no more must be written to it.
+    /// Whether the socket has accepted every answer so far; if not, no more must be written to it.
     pub is_listening: bool,
 }
 
@@ -174,7 +176,9 @@ pub trait Sink {
 /// One malformed record, which counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed<'a> {
-    /// What is wrong: a fixed sentence, so that counts can be kept by kind.
+    /// What is wrong: a fixed sentence, so that counts can be kept by kind. If the record is valid in the
+    /// protocol and cannot be carried here, the sentence ends in "is not supported here": answers over HTTP
+    /// count such records apart.
     pub what: &'static str,
     /// The invalid bytes, as far as known; may be long, truncate before display.
     pub bytes: &'a [u8],

@@ -18,7 +18,7 @@ pub fn host_with_port(host: &str, default_port: u16) -> String {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     credentials: Option<Credentials>,
-    /// `host:port`, separated by commas.
+    /// `HOST[:PORT]`, separated by commas.
     hosts: String,
     place: String,
 }
@@ -60,7 +60,8 @@ impl Address {
         })
     }
 
-    /// The same address with credentials.
+    /// The same address with credentials that do not stand in it. The caller has read them, from a file or
+    /// the environment; this crate reads neither.
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self {
@@ -79,7 +80,7 @@ impl Address {
         self.credentials.as_ref()
     }
 
-    /// `host:port`, separated by commas.
+    /// `HOST[:PORT]`, separated by commas; [`host_with_port`] adds a port that is not named.
     pub fn hosts(&self) -> &str {
         &self.hosts
     }

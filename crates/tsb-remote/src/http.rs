@@ -2,7 +2,7 @@
 //! credentials in a header.
 //!
 //! An answer of any status is an answer: what a status means for the samples of a request is the
-//! client's own affair. The room knows no protocol of samples. It follows no redirections, and never
+//! client's own affair. This module knows no protocol of samples. It follows no redirections, and never
 //! repeats a request that may change something.
 
 mod answer;
@@ -65,7 +65,8 @@ pub struct Access {
     pub authorization: Option<Authorization>,
     /// Whom to trust; absent: the connection is in the clear.
     pub tls: Option<TlsOptions>,
-    /// Deadline of a request, from its first byte to the last byte of its answer.
+    /// Deadline of a request with its connection, its repetitions and its answer; of an answer that is read
+    /// in chunks, of its head and then of each chunk.
     pub timeout: Duration,
 }
 

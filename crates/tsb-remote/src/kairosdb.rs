@@ -4,8 +4,10 @@
 //! An ack is `Volatile`: KairosDB answers once samples are in a queue of its own, and writes them to its
 //! datastore (H2 or Cassandra) some time later, which is also when queries see them
 //! ([`Capabilities::visibility_delay_ms`]). It has no request that waits for that, so no flush makes
-//! more of an ack. The client never repeats a write without an answer: it is `Unknown`, and reading
-//! back settles it. So is one that KairosDB refuses, as it stores what stands before the bad sample.
+//! more of an ack. With the option `put`, samples go as lines that nothing answers: an ack is
+//! `Unconfirmed`. The client never repeats a write without an answer: it is `Unknown`, and reading
+//! back settles it. A write that KairosDB refuses is `Unknown`, too: it has stored what stands before the
+//! bad sample.
 //!
 //! Timestamps are whole milliseconds from 1970 on. NaN and infinities are refused before they are
 //! sent: JSON has neither. Values are sent as doubles and come back to the bit.

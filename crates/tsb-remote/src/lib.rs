@@ -1,5 +1,6 @@
 //! Clients of real servers for `tsb`: the asynchronous contract ([`Client`]), the [`Bridge`] that
-//! makes a blocking [`Store`](tsb_stores::Store) of a client, and one module per server.
+//! makes a blocking [`Store`](tsb_stores::Store) of a client, and one module per server. `http` is what
+//! the clients of HTTP servers share; `dalmatiner` is a blocking store itself.
 //!
 //! A client keeps many requests in flight. The bridge makes it a store, so that the conformance
 //! suite and a run treat it like any other. [`KeyedClient`] is the contract for keys, with the same
@@ -41,6 +42,8 @@ pub mod mongo;
 mod no_answer;
 #[cfg(any(feature = "clickhouse", feature = "questdb"))]
 mod numbered_rows;
+#[cfg(any(feature = "exec", feature = "influx", feature = "mongo", feature = "victoriametrics"))]
+mod partly_sent;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "prometheus")]

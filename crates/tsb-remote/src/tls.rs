@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tsb_stores::error::{Error, Result};
 
-/// Whom a client that speaks TLS trusts.
+/// Whom an HTTP client that speaks TLS trusts; clients with a driver have `tls` and `tls_ca`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// A file of certificates of authorities, in PEM; absent: those of Mozilla's list.

@@ -4,7 +4,9 @@
 //! An ack is `Volatile`: VictoriaMetrics has no log, keeps what it accepted in memory, and writes
 //! it to disk some seconds later. A flush to `Synced` makes a snapshot, for which the server
 //! writes and syncs everything, and deletes it again. What was accepted becomes visible to
-//! queries within some seconds, too ([`Capabilities::visibility_delay_ms`]).
+//! queries within some seconds, too ([`Capabilities::visibility_delay_ms`]). With the option `put`,
+//! samples go as OpenTSDB's lines, which nothing answers: an ack is `Unconfirmed`, no flush makes more of
+//! it, and times are cut to whole seconds.
 //!
 //! Timestamps are whole milliseconds from 1970 on; the server drops what is older than its
 //! retention or more than two days ahead without saying so, so the client refuses it. Values are

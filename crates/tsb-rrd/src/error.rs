@@ -52,7 +52,7 @@ pub enum Error {
         last: String,
     },
     /// An update that cannot be parsed.
-    #[error("invalid reading {text:?}: {what}")]
+    #[error("invalid update {text:?}: {what}")]
     InvalidUpdate {
         /// Its text.
         text: String,

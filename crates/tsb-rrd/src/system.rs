@@ -3,7 +3,7 @@
 //! this crate with `unsafe`; `write_all_at` and `sync_data` are the safe counterparts.
 //!
 //! A store to a mapping whose file was truncated raises SIGBUS and ends the process. So this
-//! module never stores to a mapping. Bytes are staged in memory that is also a file (`memfd`,
+//! module never stores to a mapping of an RRD file. Bytes are staged in memory that is also a file (`memfd`,
 //! sealed against shrinking), and one `preadv` has the kernel copy them from there into the
 //! mapping, to any number of places. If a page no longer exists, the kernel returns an ordinary
 //! error.
@@ -55,15 +55,16 @@ const PLACES: usize = 64;
 /// IMPORTANT: no reference, shared or exclusive, to a mapped byte may ever exist. Other
 /// processes change these bytes at any time, and two places of one write may overlap: both
 /// would be undefined behaviour, even for a reference that nothing reads through. So the
-/// bytes are only named by raw pointers, and touched by the kernel alone.
+/// bytes are only named by raw pointers; those of an RRD file are touched by the kernel alone.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone and is not bound to a thread; nothing
-// reads or writes through the pointer but the kernel, in `StagedWrites::send`, which holds `&mut`.
+// SAFETY: the mapping belongs to this value alone and is not bound to a thread. The bytes of an RRD
+// file are touched by the kernel alone, in `StagedWrites::send`, which holds `&mut`; those of the
+// staging buffer also by `StagedWrites::put`, which holds `&mut` as well.
 unsafe impl Send for Mapping {}
 // SAFETY: a shared reference gives no access to the mapped bytes.
 unsafe impl Sync for Mapping {}

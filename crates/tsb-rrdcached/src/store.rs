@@ -99,7 +99,7 @@ impl RrdcachedStore {
             flushed: AtomicU64::new(0),
         };
         let mut state = store.begin()?;
-        let pong = store.exchange(&mut state, |connection| connection.ask("PING\n"))?;
+        let pong = store.ask(&mut state, "PING\n")?;
         drop(state);
         match pong.first() {
             Some(reply) if reply.is_ok => Ok(store),
@@ -115,25 +115,55 @@ impl RrdcachedStore {
         Ok(state)
     }
 
-    /// Runs one exchange, on a new connection if there is none. After an error the connection is
-    /// dropped: which commands took effect is then unknown, and the error says so.
-    fn exchange<T>(
-        &self,
-        state: &mut ClientState,
-        request: impl FnOnce(&mut Connection) -> std::io::Result<T>,
-    ) -> Result<T> {
-        let mut connection = match state.connection.take() {
-            Some(connection) => connection,
-            None => Connection::open(&self.socket).map_err(|error| self.failed("connect", error))?,
-        };
-        let answer = request(&mut connection).map_err(|error| self.failed("talk to it", error))?;
+    /// Asks for what changes no sample, on a new connection if there is none. After an error the
+    /// connection is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] without a connection, [`Error::Unanswered`] without a reply.
+    fn ask(&self, state: &mut ClientState, commands: &str) -> Result<Vec<Reply>> {
+        let mut connection = self.connected(state)?;
+        let replies = connection.ask(commands).map_err(|error| Error::Unanswered {
+            action: self.named("ask it"),
+            source: error.into(),
+        })?;
         state.connection = Some(connection);
-        Ok(answer)
+        Ok(replies)
+    }
+
+    /// Writes a batch of updates, and returns the failures among them. After an error the connection
+    /// is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] without a connection, [`Error::Unknown`] without a reply.
+    fn update(&self, state: &mut ClientState, updates: &str) -> Result<Vec<(usize, String)>> {
+        let mut connection = self.connected(state)?;
+        let failures = connection.batch(updates).map_err(|error| Error::Unknown {
+            action: self.named("write updates"),
+            source: error.into(),
+        })?;
+        state.connection = Some(connection);
+        Ok(failures)
+    }
+
+    /// Takes the connection out of the state, or makes one.
+    fn connected(&self, state: &mut ClientState) -> Result<Connection> {
+        let made = || {
+            Connection::open(&self.socket).map_err(|error| Error::Unreachable {
+                action: self.named("connect"),
+                source: error.into(),
+            })
+        };
+        state.connection.take().map_or_else(made, Ok)
+    }
+
+    /// An action with the server's name.
+    fn named(&self, action: &str) -> String {
+        format!("{action} (rrdcached at {})", self.socket.display())
     }
 
     fn failed(&self, action: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Backend {
-            action: format!("{action} (rrdcached at {})", self.socket.display()),
+            action: self.named(action),
             source: source.into(),
         }
     }
@@ -152,7 +182,7 @@ impl RrdcachedStore {
             wire::command(&mut commands, &["FLUSH", file]);
             wire::command(&mut commands, &["INFO", file]);
         }
-        let replies = self.exchange(state, |connection| connection.ask(&commands))?;
+        let replies = self.ask(state, &commands)?;
         let infos = replies.iter().skip(1).step_by(2);
         let newest = infos.map(|reply| {
             let seconds = reply.lines.iter().find_map(|line| wire::last_update(line));
@@ -244,7 +274,7 @@ impl RrdcachedStore {
                 asked.push(index);
             }
         }
-        let replies = self.exchange(state, |connection| connection.ask(&commands))?;
+        let replies = self.ask(state, &commands)?;
         if let Some(reply) = replies.iter().find(|reply| !reply.is_ok) {
             return Err(self.failed("flush", reply.text.clone()));
         }
@@ -305,7 +335,7 @@ impl RrdcachedStore {
         let end = to_s.min(last_s + row_s).to_string();
         let mut command = String::new();
         wire::command(&mut command, &["FETCH", &file, archive.cf.name(), &start, &end]);
-        let mut replies = self.exchange(state, |connection| connection.ask(&command))?;
+        let mut replies = self.ask(state, &command)?;
         let reply = replies.pop().ok_or_else(|| self.failed("fetch", "no reply"))?;
         if !reply.is_ok {
             return Err(self.failed("fetch", reply.text));
@@ -392,7 +422,7 @@ impl Store for RrdcachedStore {
         let before = refused.len();
         let (commands, batch_commands) = self.commands(&state.series, batch, refused);
         if !batch_commands.is_empty() {
-            let failures = self.exchange(&mut state, |connection| connection.batch(&commands))?;
+            let failures = self.update(&mut state, &commands)?;
             if let Some(error) = self.convert_failures(&failures, &batch_commands, refused) {
                 return Err(error);
             }

@@ -1,9 +1,10 @@
 //! The audit: generates again every sample that was sent, series by series, and compares it with
 //! what the store returns.
 //!
-//! From the run itself it takes only the ticks that each worker issued, the samples rejected by
-//! name, and the store's answers about its newest samples. The start of the retention is
-//! computed from what was sent, never from what the store says.
+//! From the run itself it takes the ticks of each group that were issued, the samples and operations that
+//! need not be stored (by name or as a count), and the store's answers about its newest samples. Retention
+//! is as long as the store states, counted back from the newest sample that was sent (of archives of
+//! slots, from the time of day if that is later), never from what the store returns.
 
 mod auditor;
 mod compare;
@@ -112,9 +113,9 @@ pub struct Audit {
     pub tally: Tally,
     /// The first differences, by name.
     pub findings: Findings,
-    /// Series whose newest sample differs from the store's answer.
+    /// Series about whose newest sample an answer was wrong, during the run or when it was read back.
     pub wrong_answers: WrongAnswers,
-    /// The same as sentences, including wrong answers noticed during the run.
+    /// The same as sentences.
     pub newest_wrong: Vec<String>,
     /// Number of reads that the store did not answer and that were repeated.
     pub repeated_reads: u64,

@@ -37,7 +37,7 @@ use crate::error::Error;
 pub use questions::CallTimes;
 
 use judge::{AnswerJudge, Asked, Deadlines, Moment};
-use questions::{QuestionKind, Questions, RANDOM_NS};
+use questions::{AnswerOutcome, QuestionKind, Questions, RANDOM_NS};
 use states::{KnownSample, SampleState, SampleStates};
 use stream::{LATE_TICKS, Stream, StreamPlace};
 use tally::CanaryTally;
@@ -51,6 +51,8 @@ const LOOK_NS: u64 = 50_000_000;
 pub struct CanaryOptions {
     /// Its name, a label of its series: two canaries of one store have different names.
     pub name: String,
+    /// What reports and metrics call the store; absent: as the store displays itself.
+    pub store_name: Option<String>,
     /// Number of series. in [1, 10,000]
     pub series: u32,
     /// From one sample of a series to the next, in nanoseconds. at least one second
@@ -67,6 +69,7 @@ impl Default for CanaryOptions {
     fn default() -> Self {
         Self {
             name: "canary".to_owned(),
+            store_name: None,
             series: 10,
             interval_ns: 10 * SECOND_NS,
             keeps_ns: 7 * 86_400 * SECOND_NS,
@@ -288,7 +291,12 @@ impl Canary {
 
     /// What was written and found until now.
     pub fn report(&self) -> CanaryReport {
-        let mut report = CanaryReport::new(self.store.to_string(), self.options.name.clone());
+        let store = self
+            .options
+            .store_name
+            .clone()
+            .unwrap_or_else(|| self.store.to_string());
+        let mut report = CanaryReport::new(store, self.options.name.clone());
         report.series = u64::from(self.stream.series());
         report.interval_ns = self.options.interval_ns;
         report.keeps_ns = self.keeps_ns as u64;
@@ -476,7 +484,12 @@ impl Canary {
             let seen = self.states.newest_seen(series).map(|tick| self.stream.time(tick));
             at >= seen && at.is_none_or(|at| at <= last)
         });
-        self.questions.answered(QuestionKind::Newest, is_right, took_ns);
+        let outcome = if is_right {
+            AnswerOutcome::Right
+        } else {
+            AnswerOutcome::Wrong
+        };
+        self.questions.answered(QuestionKind::Newest, outcome, took_ns);
         self.newest_visible = newest.into_iter().min().flatten();
         Ok(())
     }
@@ -501,6 +514,7 @@ impl Canary {
         self.ask(QuestionKind::Doubtful, 0..self.stream.series(), from..to)
     }
 
+    /// Asks about a fixed time back; of a kind without [`QuestionKind::reaches_ns`], about a random time.
     fn ask_periodic(&mut self, kind: QuestionKind) -> Result<(), StoreError> {
         let (oldest, end) = (self.states.oldest(), self.last + 1);
         if let Some(back_ns) = kind.reaches_ns() {
@@ -546,9 +560,9 @@ impl Canary {
             judge.break_off();
             return Err(error);
         }
-        let is_right = judge.end();
+        let outcome = judge.end();
         let took_ns = self.clock.now() - began_ns;
-        self.questions.answered(kind, is_right, took_ns);
+        self.questions.answered(kind, outcome, took_ns);
         Ok(())
     }
 }

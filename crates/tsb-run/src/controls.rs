@@ -39,7 +39,8 @@ pub type Provisional = Arc<dyn Fn(&Run) + Send + Sync>;
 pub struct StopFlags {
     /// Ends sending; what was sent is read back and reported.
     pub stop: Arc<AtomicBool>,
-    /// Ends the run immediately, with a report of what is known; nothing is waited for.
+    /// Ends the run within 0.2 s, with a report of what is known. No call into the store is waited for
+    /// longer.
     pub at_once: Arc<AtomicBool>,
 }
 

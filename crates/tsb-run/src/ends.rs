@@ -26,13 +26,13 @@ use crate::plan::Plan;
 pub struct EndLatency {
     /// The event that ends an operation.
     pub done: String,
-    /// Due to done, where the server answers.
+    /// Due until done, where the server answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Summary>,
-    /// Start to done, where the server answers.
+    /// Start until done, where the server answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Summary>,
-    /// Due to start; absent for a receiver.
+    /// Due until start; absent for a receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<Summary>,
     /// Operations whose end was not timed.

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use crate::spec::redact_text;
+use tsb_stores::Error as StoreError;
 
 use crate::foreign;
+use crate::spec::redact_text;
 
-/// Why a run produced no report. The variant says what to do next, the explanation gives the
-/// reason. If there is a report, later failures are in the report instead.
+/// Why a call of this crate failed; of a run, why it produced no report. The variant says what to do
+/// next, the explanation gives the reason. What fails in a run that has a report is in the report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -70,6 +71,17 @@ impl Error {
     /// Something that cannot be reached.
     pub fn unreachable(what: impl Into<String>) -> Self {
         Self::Unreachable(Explanation::new(what))
+    }
+
+    /// A call into a store that failed before anything was measured: unreachable if its server was silent,
+    /// else a plan that the store cannot take.
+    pub fn calling(what: impl Into<String>, error: &StoreError) -> Self {
+        let failed = if error.is_silence() {
+            Self::unreachable(what)
+        } else {
+            Self::plan(what)
+        };
+        failed.because(error)
     }
 
     /// A run that was stopped before anything was measured.

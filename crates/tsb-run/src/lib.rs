@@ -6,8 +6,9 @@
 //! [`run_each`] open the stores that a plan names, and [`WriteOnly`] makes a store of a closure
 //! that only writes. [`place::Place`] is what a store keeps beyond its process, and
 //! [`place::RoundPlace`] one that is removed after a round. [`Controls`] is what a run takes from
-//! its surroundings: flags that end it, and an [`Observer`] that hears what it does. An [`Error`]
-//! is returned only where nothing was measured; what fails later is in the report.
+//! its surroundings: flags that end it, and an [`Observer`] that hears what it does. A run
+//! returns an [`Error`] only if nothing was measured; what fails later is in its report. [`run_each`] also
+//! returns the error of a later store, beside the reports of those before it.
 //!
 //! Nothing here prints, ends the process or reads the environment.
 

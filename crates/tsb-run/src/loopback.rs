@@ -1,8 +1,8 @@
 //! The path of a sample on this machine without a run around it: targets, sockets, a listener and a
 //! store, or nothing where the store would be.
 //!
-//! A [`Loopback`] listens exactly as a run over a wire does, and its targets are those of a run. The
-//! caller decides what is sent and when: benchmarks do, which time that path, and programs that
+//! A [`Loopback`] has the listener and the targets of a run over a wire, but one ingest thread, and it
+//! closes a connection that is idle for 10 minutes. The caller decides what is sent and when: benchmarks do, which time that path, and programs that
 //! bring load of their own. Every sample must be taken: one that is malformed, unknown or refused
 //! by the store breaks the loopback, and its calls say why.
 //!
@@ -124,7 +124,7 @@ impl Loopback {
     /// # Errors
     /// [`Error::Plan`] where the protocol cannot carry these series over this transport,
     /// [`Error::Unreachable`] where the store does not define them or the machine has no such
-    /// socket.
+    /// socket, [`Error::Internal`] where the network runtime does not start.
     pub fn open(setup: &Setup, catalog: Catalog, store: Option<Arc<dyn Store>>) -> Result<Self, Error> {
         setup.check(&catalog)?;
         if let Some(store) = &store {

@@ -23,7 +23,8 @@ pub trait Observer: Send + Sync {
         let _ = phase;
     }
 
-    /// The counters as they are now; ten times per second while samples are sent.
+    /// The counters as they are now; ten times per second while samples are sent, and up to a hundred times
+    /// by `tsb emit`, which reports no intervals.
     fn progress(&self, progress: &Progress) {
         let _ = progress;
     }
@@ -49,8 +50,8 @@ impl Observer for NullObserver {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Message<'a> {
-    /// What the run is doing. [`Observer::phase`] or [`Observer::interval`] carries the same:
-    /// this is for observers that print lines.
+    /// What the run is doing, for observers that print lines. Other events carry the same, except while
+    /// history is written before the run.
     Progress(&'a str),
     /// Information that no other event carries.
     Note(&'a str),
@@ -62,10 +63,10 @@ pub enum Message<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Preparing the workload and the store.
+    /// Before the first phase that is announced: a run on one host does not announce this one.
     #[default]
     Preparing,
-    /// Measuring the generator's own ceiling.
+    /// Measuring the generator's own ceiling; then also writing history, if the plan asks for it.
     Calibrating,
     /// Sending.
     Running,
@@ -147,10 +148,10 @@ pub struct Progress {
 /// interval itself.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalLatencies {
-    /// Start to read by the listener.
+    /// Start until read by the listener.
     pub delivery: Option<Cells>,
-    /// Start or read to done.
+    /// Start or read until done.
     pub service: Option<Cells>,
-    /// Due to start.
+    /// Due until start.
     pub lag: Option<Cells>,
 }

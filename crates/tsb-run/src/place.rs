@@ -50,7 +50,8 @@ impl Place {
         }))
     }
 
-    /// `file`, `folder`, `database`, `prefix`, or `files` of a daemon.
+    /// One word: `file`, `folder`, `files` of a daemon, or the part of a server, as the server calls it:
+    /// `database`, `schema`, `keyspace`, `prefix`, `label`.
     pub fn kind(&self) -> &'static str {
         match &self.first {
             Kept::Files(files) => files.kind,
@@ -96,7 +97,8 @@ impl Place {
         self.files().map(files::disk_bytes).reduce(|sum, bytes| sum + bytes)
     }
 
-    /// Whether there are none of its files, and no series at a server.
+    /// Whether there are none of its files, and no series at a server. True as well of a server that
+    /// cannot list its series: what it holds is not known.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if a server does not answer.

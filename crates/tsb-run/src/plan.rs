@@ -2,7 +2,7 @@
 //!
 //! A plan starts as [`Plan::default`], is changed field by field, and is finished by
 //! [`Plan::complete`]. It is stored in the report, so that a run can be repeated from its
-//! report, and it holds no secret.
+//! report, and its serialized form holds no credentials.
 
 mod phases;
 mod queries;
@@ -155,6 +155,9 @@ impl Default for Plan {
 
 impl Plan {
     /// Fills in defaults and checks the whole plan.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if a field is out of its range, or fields contradict each other.
     pub fn complete(mut self) -> Result<Self, Error> {
         self.update()?;
         self.follow_phases()?;

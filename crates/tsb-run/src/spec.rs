@@ -60,17 +60,27 @@ pub struct Spec {
 }
 
 /// Opens the store that `spec` describes.
+///
+/// # Errors
+/// If it cannot be parsed; as [`Spec::open`].
 pub fn open(spec: &str) -> Result<Box<dyn Store>> {
     spec.parse::<Spec>()?.open()
 }
 
 impl Spec {
     /// Opens the store with the machine's clock.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for options that contradict each other; otherwise those of the store: a file that
+    /// cannot be opened, a server that does not answer.
     pub fn open(&self) -> Result<Box<dyn Store>> {
         self.open_with(&(Arc::new(MonotonicClock::new()) as Arc<dyn Clock>))
     }
 
     /// Opens the store with a clock of the caller's, such as virtual time for tests.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
     pub fn open_with(&self, clock: &Arc<dyn Clock>) -> Result<Box<dyn Store>> {
         let values = Values::new(&self.options, self.base).with_credentials(self.credentials.as_ref());
         let made = match self.base.make {

@@ -2,8 +2,8 @@
 //! `cost.store>+5%` against a baseline, `valid`.
 //!
 //! A [`Figure`] is a number of one run, with its unit and the direction in which it gets better. A
-//! [`Condition`] compares it with a limit, or asks for a verdict. A [`Threshold`] says what of a
-//! condition makes a run fail. A figure that a run does not have decides nothing: the outcome is
+//! [`Condition`] compares it with a limit, or asks for a verdict. A [`Threshold`] says
+//! whether a run fails if the condition is true, or unless it is. A figure that a run does not have decides nothing: the outcome is
 //! [`Outcome::Absent`] with the reason, and no threshold passes for it.
 //!
 //! Nothing here measures, prints or ends anything.

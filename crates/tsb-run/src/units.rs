@@ -35,7 +35,7 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("{text:?} is not a count; try 54000, 54k or 1.5M"))?
         * factor;
     if !count.is_finite() || count < 0.0 || count > u64::MAX as f64 || count.fract() != 0.0 {
-        return Err(format!("{text:?} is not a positive whole number"));
+        return Err(format!("{text:?} is not a whole number from 0 to {}", u64::MAX));
     }
     Ok(count as u64)
 }
@@ -55,7 +55,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?} is too large"))
 }
 
-/// Parses a switch: `on` or `off`.
+/// Parses a switch: `on`, `true`, `yes` or `1`; `off`, `false`, `no` or `0`.
 pub fn parse_switch(text: &str) -> Result<bool, String> {
     match text.trim() {
         "on" | "true" | "yes" | "1" => Ok(true),
@@ -172,7 +172,7 @@ pub fn nanos_each(value: f64) -> String {
     format!("{value:.digits$} ns")
 }
 
-/// Formats fractional bytes, such as those of one sample: `0.438 B`, `63.9 KiB`. A positive
+/// Formats fractional bytes, such as those of one sample: `0.438 B`, `63.90 KiB`. A positive
 /// number is never shown as 0.
 pub fn bytes_each(value: f64) -> String {
     if value > 0.0 && value < 0.0005 {

@@ -34,8 +34,8 @@ impl Keys {
 /// nothing can be read back; rate, latency and cost are measured as for any other store.
 ///
 /// Emitting threads call the closure concurrently. It accepts the whole batch or returns an
-/// error: [`Error::Unreachable`] if nothing of it was sent, [`Error::Unknown`] if it may have
-/// been; any other error ends the run.
+/// error: [`Error::Unreachable`] if nothing of it was sent, [`Error::Unknown`] or [`Error::Unanswered`]
+/// if it may have been; any other error ends the run.
 pub struct WriteOnly<W> {
     name: String,
     level: Durability,

@@ -1,7 +1,8 @@
 //! A sealed block: up to 256 rows of up to eight series, as immutable bytes.
 //!
-//! It maps rows, gaps and timestamps to columns. The codec turns a column into bytes, and the
-//! tile decides when a block is sealed. Byte format: `docs/formats/block.md`.
+//! It maps rows, gaps and timestamps to columns. The codec turns a column into bytes. Tiles
+//! of the memory store and chunks of SQLite decide when a block is sealed; `answer` and `fold` compute
+//! answers from blocks. Byte format: `docs/formats/block.md`.
 
 mod answer;
 mod codec;

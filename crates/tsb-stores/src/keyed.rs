@@ -20,7 +20,8 @@
 //! # }
 //! ```
 //!
-//! The SQLite store is [`KeyedFile`](crate::sqlite::KeyedFile), in the module of that engine.
+//! Three stores implement it: [`KeyedMemory`]; [`KeyedSeries`], over any store of samples; and
+//! [`KeyedFile`](crate::sqlite::KeyedFile), in the module of SQLite.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -21,7 +21,7 @@
 //! `conformance`: the examples `own_store` and `file_store` are two.
 //! Documents that are named `docs/...` are in the [repository](https://github.com/tsb-bench/tsb).
 //!
-//! To add a store here: one module, one feature, one line in the conformance list
+//! To add a store here: one module, a feature if it needs a dependency of its own, one line in the conformance list
 //! (`tests/conformance.rs`); and one line in the table of specs of `tsb-run`, one row in the README.
 //!
 //! It is *not* the instrument (that is `tsb-core`), not where a text such as `memory:?retention=7d`

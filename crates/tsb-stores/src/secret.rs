@@ -78,8 +78,9 @@ impl Credentials {
     /// space is ignored.
     ///
     /// # Errors
-    /// [`Error::Spec`] if the file cannot be read, holds something else, or is readable by every
-    /// user of the machine. The error names the file only if it exists.
+    /// [`Error::Spec`] if the file cannot be read, holds something else, or if every user of the
+    /// machine may read or change it. The error names the file, unless there is none and its name
+    /// has a colon: the name may then be the credentials themselves.
     pub fn read(file: &str) -> Result<Self> {
         let wrong = |what: String| Error::Spec {
             spec: "credentials".to_owned(),

@@ -36,7 +36,8 @@ pub struct ThrottleOptions {
     pub rate_per_second: Option<u64>,
     /// Nanoseconds from the start of one stall to the next.
     pub stall_every_ns: Option<u64>,
-    /// Nanoseconds until the first stall; absent: `stall_every_ns`. Without that there is one.
+    /// Nanoseconds until the first stall; absent: `stall_every_ns`. Without `stall_every_ns` it is the
+    /// only stall.
     pub stall_first_ns: Option<u64>,
     /// Length of a stall in nanoseconds. Must be less than `stall_every_ns`, and is valid only
     /// with it or with `stall_first_ns`.

@@ -3,8 +3,8 @@
 //!
 //! An ack means that a sample is queued in memory (`Volatile`), or, with a journal, that it is in
 //! the system's buffers or synced. A series is written after the timeout, before a read of it, or
-//! at a flush, and by one thread at a time. A reader does not wait for a background thread: it
-//! writes the queue of that series itself.
+//! at a flush, and by one thread at a time. A reader writes the queue of its series itself; it waits
+//! for a background thread only while that thread is writing the same series.
 //!
 //! As in rrdcached, a sample that the store would refuse is refused on arrival (by the newest
 //! timestamp of its series), samples whose write failed are kept and retried, and a flush that
@@ -94,7 +94,7 @@ impl<S: Store> WriteCache<S> {
         }
         if journal.as_ref().is_some_and(|journal| !journal.updates.is_empty()) {
             return Err(invalid(
-                "a journal with readings of files, which a listener of rrdcached's protocol replays".to_owned(),
+                "a journal with updates of files, which a listener of rrdcached's protocol replays".to_owned(),
             ));
         }
         if journal.is_some() && !inner.capabilities().persistent {

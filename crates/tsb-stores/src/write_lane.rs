@@ -9,7 +9,7 @@ use tsb_core::Batch;
 use crate::error::Result;
 use crate::store::{Ack, Refusals, Store};
 
-/// A sequence of writes, made one after the other. As many lanes, as many writes in flight.
+/// A sequence of writes, made one after the other: each lane has at most one write in flight.
 ///
 /// The store takes the next write with [`poll_next`](Self::poll_next), makes it from
 /// [`batch`](Self::batch), and says what became of it with [`done`](Self::done), once; then it

@@ -2,7 +2,7 @@
 //! for a database of your own: rows of (series, timestamp) and value in one file.
 //!
 //! `src/main.rs` makes a complete run with it; `tests/conformance.rs` checks it against the
-//! store contract.
+//! store contract. Clauses are those of the contract, in the docs of [`tsb_stores::Store`].
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -11,7 +11,7 @@ use crate::shell::{capture, cargo};
 const LEAN: &[&str] = &["tsb-core", "tsb-rrd", "tsb-stores"];
 
 /// Drivers of servers: they take minutes to compile, and most users do not need them.
-const DRIVERS: &[&str] = &["mongodb", "tonic", "tokio-postgres"];
+const DRIVERS: &[&str] = &["mongodb", "tonic", "tokio-postgres", "scylla"];
 
 /// Dependencies that only the program may have: an embedding program has its own interface.
 const TERMINAL: &[&str] = &["clap", "ratatui", "crossterm", "anstream", "ctrlc"];

@@ -55,8 +55,8 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "python3-venv",
         probe: &["python3", "-m", "ensurepip", "--version"],
-        steps: &["clients", "slow-servers"],
-        needed_by: "clients, which installs clients written in Python, and slow-servers, which installs Cassandra's shell",
+        steps: &["servers", "clients", "slow-servers"],
+        needed_by: "servers, which installs MongoDB's wheel, clients, which installs clients written in Python, and slow-servers, which installs Cassandra's shell",
     },
     Package {
         name: "collectd-core",
@@ -229,8 +229,12 @@ fn missing_for(step: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// Fails if one of these packages is missing, and says how it is installed.
+/// Fails if one of these packages is missing, or is not in the table, and says how it is installed.
 pub(crate) fn require(names: &[&str]) -> Result<()> {
+    let is_known = |name: &&&str| PACKAGES.iter().any(|package| package.name == **name);
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+        bail!("{unknown} is not in the table of packages");
+    }
     let named = PACKAGES.iter().filter(|package| names.contains(&package.name));
     let missing: Vec<&str> = named
         .filter(|package| !package.is_there())

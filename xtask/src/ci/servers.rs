@@ -79,7 +79,7 @@ const RUNS: &[AuditedRun] = &[
     ("rrdcached", "step=1s&heartbeat=10s&prefix=ci-PID-", "1000", "1000"),
 ];
 
-/// And those into the servers of the slow tier, each of which is started for one.
+/// And those into the servers of the slow tier, which are started for them only.
 const SLOW_RUNS: &[AuditedRun] = &[
     ("questdb", "drop=1", "1000", "54000"),
     ("cassandra", "drop=1", "1000", "10000"),

@@ -141,7 +141,8 @@ fn doc() -> Result<Outcome> {
     Ok(Outcome::PASSED)
 }
 
-/// A minute, or sixty rounds, per target; the examples step gives each three seconds.
+/// A minute per target, or thousands of rounds where a target counts rounds; the examples step runs each
+/// for seconds.
 fn fuzz() -> Result<Outcome> {
     let harnesses: [(&str, &str, &[&str]); 5] = [
         ("tsb-core", "fuzz", &["all", "--seconds", "60"]),

@@ -96,7 +96,7 @@ impl TargetListener {
         Ok(Self { listener, sound })
     }
 
-    /// A round of peers of all kinds.
+    /// A round of peers, each of a kind that the seed draws.
     pub(super) fn attacked(&self, trial: &Trial<'_>, seed: u64) -> Result<(Outcome, String)> {
         let mut rng = Rng::new(seed);
         let place = TrialFolder::new(trial, &format!("peers-{}", self.listener), seed)?;

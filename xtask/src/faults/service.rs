@@ -67,7 +67,7 @@ impl ProcessHandle {
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// Waits until the process ends, at most so long; whether it has.
+    /// Waits until the process ends, for `most` at most. Returns whether it has.
     pub(super) fn wait(&self, most: Timespec) -> bool {
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&most)).is_ok_and(|ready| ready > 0)
     }

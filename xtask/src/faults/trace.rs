@@ -18,7 +18,7 @@ pub(super) const CALLS: &str = "trace=open,openat,creat,close,dup,dup2,dup3,fcnt
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) arguments: Vec<Argument>,
-    /// What it returned. from 0
+    /// What it returned, 0 or more.
     pub(super) result: u64,
 }
 

@@ -26,8 +26,12 @@ const RRDCACHED: Requirement = Requirement {
     package: "rrdcached",
 };
 const LIBRRD: Requirement = Requirement {
-    probe: &["sh", "-c", "command -v ldconfig && ldconfig -p | grep -q librrd"],
-    package: "librrd8",
+    probe: &[
+        "sh",
+        "-c",
+        "pkg-config --exists librrd && ls /usr/lib/llvm-*/lib/libclang*.so*",
+    ],
+    package: "librrd-dev and libclang-dev",
 };
 const MONGOD: Requirement = Requirement {
     probe: &["python3", "-m", "ensurepip", "--version"],
@@ -49,7 +53,7 @@ const CHROMIUM: Requirement = Requirement {
 /// One command of a section.
 pub(super) struct Step {
     pub(super) program: Program,
-    /// Its arguments; `@` stands for a folder of the section's own, also within one.
+    /// Its arguments; `@`, alone or behind a colon (`sqlite:@/a.db`), stands for a folder of the section's own.
     pub(super) arguments: &'static [&'static str],
     /// Its arguments for `--quick`; `None` leaves it out then.
     pub(super) quick: Option<&'static [&'static str]>,
@@ -191,7 +195,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "memory",
         what: "writing into the memory store, its bytes per sample, and queries",
-        minutes: 10,
+        minutes: 2,
         disk_mb: 1_000,
         needs: &[],
         steps: &[
@@ -203,7 +207,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "sqlite",
         what: "writing into the SQLite store, its worst commit, its size, and queries",
-        minutes: 20,
+        minutes: 3,
         disk_mb: 2_000,
         needs: &[],
         steps: &[
@@ -217,7 +221,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "cost",
         what: "the parts of a sample's cost that a run reports, beside each store alone",
-        minutes: 10,
+        minutes: 16,
         disk_mb: 1_000,
         needs: &[MONGOD],
         steps: &[Step {
@@ -230,7 +234,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "udp",
         what: "sending and receiving datagrams, and the highest rate without a loss",
-        minutes: 20,
+        minutes: 8,
         disk_mb: 0,
         needs: &[],
         steps: &[
@@ -241,7 +245,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "rrd",
         what: "updating RRD files, warm and cold, beside librrd",
-        minutes: 20,
+        minutes: 4,
         disk_mb: 11_000,
         needs: &[LIBRRD, RRDCACHED],
         steps: &[
@@ -253,7 +257,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "write-cache",
         what: "the write cache in process and behind a socket, beside rrdcached",
-        minutes: 30,
+        minutes: 5,
         disk_mb: 9_000,
         needs: &[LIBRRD, RRDCACHED],
         steps: &[
@@ -268,7 +272,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "peers",
         what: "generating text, beside tsbs_generate_data",
-        minutes: 5,
+        minutes: 2,
         disk_mb: 500,
         needs: &[GO],
         steps: &[job(&["peers"], Excerpt::Paragraph("measured in this run"))],
@@ -276,7 +280,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "loaders",
         what: "sending over HTTP, beside tsbs_load_influx",
-        minutes: 5,
+        minutes: 2,
         disk_mb: 1_000,
         needs: &[GO],
         steps: &[job(&["peers", "load"], Excerpt::From("into one listener"))],
@@ -284,7 +288,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "end-to-end",
         what: "emitter, wire, decoder, store and audit in one process",
-        minutes: 2,
+        minutes: 1,
         disk_mb: 0,
         needs: &[],
         steps: &[
@@ -301,7 +305,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "mixed",
         what: "writes alone, queries almost alone, and both together",
-        minutes: 12,
+        minutes: 11,
         disk_mb: 1_000,
         needs: &[],
         steps: &[
@@ -357,7 +361,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "page",
         what: "how long a browser takes for the page of an hour's run",
-        minutes: 2,
+        minutes: 1,
         disk_mb: 500,
         needs: &[CHROMIUM, TMUX],
         steps: &[job(&["ci", "--only", "page"], Excerpt::Lines(&["intervals,"]))],

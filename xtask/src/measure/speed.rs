@@ -43,7 +43,7 @@ enum Program {
     Bench(&'static str),
 }
 
-/// `@` in an argument stands for a folder of the probe's own.
+/// `@` in an argument stands for a folder of its table's own: probes of one table share it.
 const PROBES: &[Probe] = &[
     Probe {
         name: "memory",

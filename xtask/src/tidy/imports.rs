@@ -189,7 +189,7 @@ impl Package<'_> {
     }
 
     /// Which files each file imports, but for those below it: `a.rs` and the folder `a` are one
-    /// room, of which `a.rs` is the face.
+    /// module, which others import by `a.rs`.
     fn graph(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let edges = self.files.iter().map(|(module, file)| {
             let declared = self.imports[module].iter().map(|import| import.segments.clone());

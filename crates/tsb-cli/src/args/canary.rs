@@ -20,7 +20,7 @@ use super::DocumentFormat;
     Examples:\n  \
     tsb canary --store influx://127.0.0.1:8086/canary --expose 127.0.0.1:9464\n  \
     tsb canary --store sqlite:/var/lib/canary.db --interval 1s --keep 1d\n  \
-    tsb canary --store victoriametrics://127.0.0.1:8428 --duration 1h --format json"
+    tsb canary --store victoriametrics://127.0.0.1:8428/canary --duration 1h --format json"
 )]
 pub struct CanaryArgs {
     /// Store to watch, such as influx://127.0.0.1:8086/canary

@@ -16,6 +16,7 @@ use super::RunArgs;
         Examples:\n  \
         tsb capacity --store sqlite:/tmp/m.db --slo 'staleness.p99<2s,response.p99<50ms,lost=0'\n  \
         tsb capacity --store memory: --find series --max-time 20m --html capacity.html\n  \
+        tsb capacity --store sqlite:/tmp/m.db --scale workers=1,2,4,8 --html scaling.html\n  \
         tsb capacity --store 'throttle+memory:?throttle.rate=20k' --transport inproc -d 5s"
 )]
 pub struct CapacityArgs {
@@ -33,7 +34,7 @@ pub struct CapacityArgs {
     /// What to search: the highest rate, or the largest number of series
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     pub find: FindWhat,
-    /// Longest time for the whole search
+    /// Longest time for a search
     ///
     /// It ends before a probe that would exceed it, and reports the interval that it has by then.
     #[arg(long, value_name = "DURATION", default_value = "15m")]
@@ -51,7 +52,7 @@ pub struct CapacityArgs {
     pub max_probes: u32,
     /// Rest after a probe that did not hold
     ///
-    /// It doubles with each further failure, up to eight times.
+    /// It doubles with each further failure, to at most eight times this.
     #[arg(long, value_name = "DURATION", default_value = "1s", hide_short_help = true)]
     pub rest: String,
     /// Leave out the upward and the downward pass around the capacity
@@ -60,6 +61,15 @@ pub struct CapacityArgs {
     /// probes.
     #[arg(long, hide_short_help = true)]
     pub no_passes: bool,
+    /// Find the capacity at several counts, such as workers=1,2,4,8 or in-flight=1,8,64; without it: at one
+    ///
+    /// Each count has a search of its own, of --max-time at most. From four capacities on, the
+    /// universal scalability law is fitted to them: how much of the work one at a time does
+    /// (contention), what each pair costs to keep in agreement (coherency), where throughput is
+    /// highest, and what the law predicts for ten times the highest count. At most 32 counts, each
+    /// above the one before.
+    #[arg(long, value_name = "OF=COUNTS", hide_short_help = true)]
+    pub scale: Option<String>,
     /// The options of a run.
     #[command(flatten)]
     pub run: RunArgs,

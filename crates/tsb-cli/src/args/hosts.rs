@@ -51,8 +51,8 @@ pub struct HostsArgs {
     /// Address at which the hosts compare their clocks with this one [default: 127.0.0.1:0]
     ///
     /// By UDP. Hosts of other machines need an address that they can reach, such as
-    /// `10.0.0.5:4280`. A host whose clock is known to less than a hundredth of the interval is
-    /// refused.
+    /// `10.0.0.5:4280`. A host is refused if the offset of its clock is uncertain by more than a
+    /// hundredth of the interval.
     #[arg(long, value_name = "ADDRESS", requires = "coordinator", hide_short_help = true)]
     pub clock_listen: Option<SocketAddr>,
     /// Longest wait until all hosts have joined
@@ -76,7 +76,7 @@ impl HostsArgs {
 /// `tsb join`
 #[derive(Debug, Args)]
 #[command(after_long_help = "The leader is started with the same address:\n  \
-    tsb run --coordinator etcd://10.0.0.5/runs --hosts 3 --clock-listen 10.0.0.5:4280 --store victoriametrics://10.0.0.9\n\
+    tsb run --coordinator etcd://10.0.0.5/runs --hosts 3 --clock-listen 10.0.0.5:4280 --store victoriametrics://10.0.0.9/fleet\n\
     \n\
     Then on each of three hosts:\n  \
     tsb join etcd://10.0.0.5/runs\n\

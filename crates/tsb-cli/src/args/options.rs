@@ -185,9 +185,9 @@ pub struct RunOptions {
     #[arg(long, short, value_name = "DURATION")]
     pub duration: Option<String>,
 
-    /// Time between two samples of a series [default: 1s]
+    /// Time between two samples of a series [default: the fleet's own]
     ///
-    /// With a trace, the default is the interval at which it was recorded.
+    /// 1s for most fleets, 10s for heartbeat; of a trace, the interval at which it was recorded.
     #[arg(long, value_name = "DURATION", hide_short_help = true, help_heading = "Workload")]
     pub interval: Option<String>,
     /// Mix intervals of 1, 10 and 60 s in one fleet, by host [default: false]
@@ -223,7 +223,7 @@ pub struct RunOptions {
     /// `spike:MULTIPLEx/PERIOD/LENGTH`, such as `steady:10m`, `gradual:2x/10m` or `spike:10x/10m/30s`.
     #[arg(long, value_name = "MODE", hide_short_help = true, help_heading = "Workload")]
     pub churn: Option<String>,
-    /// File that describes the families of the kstat fleet
+    /// File that describes the fleet, instead of --workload
     ///
     /// docs/workloads.md describes the format. Without it, --workload alone decides.
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Workload")]

@@ -60,7 +60,7 @@ pub struct ExperimentArgs {
 /// `tsb reproduce rrdcached`
 #[derive(Debug, Args)]
 pub struct RrdcachedArgs {
-    /// Numbers of files, such as 1000,10000; without it the published, or 5000 with --simulate
+    /// Numbers of files, such as 1000,10000; without it the published, 5000 with --simulate, and 1000 with --quick
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub files: Vec<usize>,
     /// Rounds, in each of which every engine has a turn; intervals need two
@@ -94,7 +94,8 @@ pub struct Hm9000Args {
     /// Also measure a cluster of etcd at these addresses, by all three interfaces
     #[arg(long, value_name = "HOSTS")]
     pub etcd: Option<String>,
-    /// Numbers of apps, such as 1000,30000; without it, 1,000 to 200,000, and on until it breaks
+    /// Numbers of apps, such as 1000,30000; without it, 1,000 to 200,000 and on until it breaks, and
+    /// 5,000 with --quick
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub apps: Vec<usize>,
     /// Go on to at most this many apps with a store that keeps all of --apps fresh

@@ -106,6 +106,7 @@ fn questions(report: &CanaryReport, out: &mut String) {
     for (question, answers) in &report.questions {
         for (result, count) in [
             ("right", answers.right),
+            ("late", answers.late),
             ("wrong", answers.wrong),
             ("failed", answers.failed),
         ] {

@@ -76,12 +76,14 @@ pub(super) fn result(report: &CanaryReport) -> String {
             units::count(samples.open)
         ),
     ];
-    let asked = (report.questions.iter()).filter(|(_, answers)| answers.right + answers.wrong + answers.failed > 0);
+    let asked = (report.questions.iter())
+        .filter(|(_, answers)| answers.right + answers.late + answers.wrong + answers.failed > 0);
     lines.extend(asked.map(|(name, answers)| {
         let slowest = answers.answer.max_ns.map_or("-".to_owned(), units::nanos);
         format!(
-            "  {name:<9} right {}, wrong {}, failed {}; slowest answer {slowest}",
+            "  {name:<9} right {}, late {}, wrong {}, failed {}; slowest answer {slowest}",
             units::count(answers.right),
+            units::count(answers.late),
             units::count(answers.wrong),
             units::count(answers.failed)
         )

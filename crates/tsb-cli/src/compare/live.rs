@@ -246,12 +246,20 @@ fn side(index: usize, store: &Typed, args: &SidesArgs) -> Result<Side, Failure> 
         .map(|(_, rest)| Typed::from(rest))
         .collect();
     let mut run = run_args(args, all, Some(store));
-    let is_timed = run.options.duration.is_some() || run.options.fleet_time.is_some() || run.plan.is_some();
+    let is_set = |key: &str| {
+        let has_key = |set: &Typed| set.expose().split_once('=').is_some_and(|(name, _)| name == key);
+        args.set.iter().any(has_key) || own.iter().any(has_key)
+    };
+    let is_timed = run.options.duration.is_some()
+        || run.options.fleet_time.is_some()
+        || run.plan.is_some()
+        || is_set("duration")
+        || is_set("fleet-time");
     if !is_timed {
         run.options.duration = Some(units::exact_duration(DURATION_NS));
     }
     let mut plan = plan::load_side(&run, &own)?;
-    if args.options.report_interval.is_none() && args.plan.is_none() {
+    if args.options.report_interval.is_none() && args.plan.is_none() && !is_set("report-interval") {
         plan.report_interval_ns = interval_ns(&plan);
     }
     plan.stores = plan

@@ -24,7 +24,11 @@ fn text(state: &LiveState) -> String {
     gauges(state, &mut out);
     processes(state, &mut out);
     for (name, times, help) in [
-        ("tsb_response_seconds", &state.response, "Due to done, of operations."),
+        (
+            "tsb_response_seconds",
+            &state.response,
+            "Due until done, of operations.",
+        ),
         (
             "tsb_delivery_seconds",
             &state.delivery,
@@ -33,9 +37,9 @@ fn text(state: &LiveState) -> String {
         (
             "tsb_service_seconds",
             &state.service,
-            "Start to done, of operations; on a wire without answers from the end of the delivery.",
+            "Start until done, of operations; on a wire without answers from the end of the delivery.",
         ),
-        ("tsb_lag_seconds", &state.lag, "Due to start, of operations."),
+        ("tsb_lag_seconds", &state.lag, "Due until start, of operations."),
     ] {
         histogram(name, times, help, &mut out);
     }

@@ -105,13 +105,15 @@ pub struct LiveState {
     pub staleness_ms: Option<f64>,
     /// The newest reporting intervals, oldest first.
     pub intervals: VecDeque<Interval>,
-    /// Due to done.
+    /// Number of intervals before those.
+    pub earlier_intervals: usize,
+    /// Due until done.
     pub response: CoarseHistogram,
     /// Start until the receiver had read it, on a wire without answers.
     pub delivery: CoarseHistogram,
-    /// Start to done; where there is a delivery, from its end.
+    /// Start until done; where there is a delivery, from its end.
     pub service: CoarseHistogram,
-    /// Due to start.
+    /// Due until start.
     pub lag: CoarseHistogram,
     /// The last messages.
     pub messages: VecDeque<String>,
@@ -161,6 +163,7 @@ impl SharedState {
             rejected: state.rejected,
             staleness_ms: state.staleness_ms,
             intervals: state.intervals.range(newest..).cloned().collect(),
+            earlier_intervals: state.earlier_intervals + newest,
             response: state.response.clone(),
             delivery: state.delivery.clone(),
             service: state.service.clone(),
@@ -228,6 +231,7 @@ impl SharedState {
         }
         if state.intervals.len() == INTERVALS_MAX {
             state.intervals.pop_front();
+            state.earlier_intervals += 1;
         }
         state.intervals.push_back(interval);
     }
@@ -273,6 +277,8 @@ mod tests {
             (INTERVALS_MAX, MESSAGES_MAX)
         );
         assert_eq!(state.intervals.front().map(|interval| interval.end_ns), Some(5));
+        assert_eq!(state.earlier_intervals, 5);
+        assert_eq!(shared.snapshot(10).earlier_intervals, INTERVALS_MAX + 5 - 10);
         shared.begin(RunInfo::default());
         assert!(shared.lock().intervals.is_empty() && !shared.lock().messages.is_empty());
     }

@@ -1,5 +1,5 @@
-//! Owns the terminal while the live view is shown: redraws it four times per second, and
-//! restores it in every case. The picture itself is made in `view`.
+//! Owns the terminal while the live view is shown: redraws it four times per second, acts on its keys
+//! (`on_key`), and restores it in every case. The picture itself is made in `view`.
 
 use std::io::{self, Stderr};
 use std::sync::Arc;

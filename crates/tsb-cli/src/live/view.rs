@@ -247,15 +247,19 @@ fn latencies(state: &LiveState) -> Paragraph<'_> {
     let mut lines = vec![
         Line::default(),
         Line::styled(format!("{:<9}{}", "", heads.concat()), FAINT),
-        row("response", &state.response, "due to done"),
+        row("response", &state.response, "due until done"),
     ];
     let is_delivered = state.delivery.count() > 0;
     if is_delivered {
-        lines.push(row("delivery", &state.delivery, "start to read"));
+        lines.push(row("delivery", &state.delivery, "start until read"));
     }
-    let service = if is_delivered { "read to done" } else { "start to done" };
+    let service = if is_delivered {
+        "read until done"
+    } else {
+        "start until done"
+    };
     lines.push(row("service", &state.service, service));
-    lines.push(row("lag", &state.lag, "due to start"));
+    lines.push(row("lag", &state.lag, "due until start"));
     Paragraph::new(lines)
 }
 
@@ -342,15 +346,21 @@ fn heat(frame: &mut Frame<'_>, state: &LiveState, settings: ViewSettings, area: 
 }
 
 /// The intervals of each column, oldest first. Column borders are multiples of the column length
-/// since the oldest kept interval, so a column keeps its intervals as time passes.
+/// since the first interval of the run, so a column keeps its intervals as time passes.
 fn columns(state: &LiveState, settings: ViewSettings, most: usize) -> Vec<Vec<&Cells>> {
     let intervals: Vec<&Cells> = state
         .intervals
         .iter()
         .filter_map(|interval| interval.response_cells.as_ref())
         .collect();
-    let chunks: Vec<Vec<&Cells>> = intervals
-        .chunks(settings.intervals_per_column())
+    let length = settings.intervals_per_column();
+    // The oldest column may have lost its first intervals.
+    let left = (length - state.earlier_intervals % length) % length;
+    let (oldest, others) = intervals.split_at(left.min(intervals.len()));
+    let chunks: Vec<Vec<&Cells>> = [oldest]
+        .into_iter()
+        .filter(|oldest| !oldest.is_empty())
+        .chain(others.chunks(length))
         .map(<[_]>::to_vec)
         .collect();
     let first = chunks.len().saturating_sub(most);

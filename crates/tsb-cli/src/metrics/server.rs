@@ -81,7 +81,7 @@ impl MetricsServer {
 impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // The listener polls until a client connects: this connection wakes it.
+        // The thread polls for up to 100 ms: this connection wakes it at once.
         let woken = TcpStream::connect_timeout(&self.address, WAKE_TIMEOUT).is_ok();
         if let (true, Some(thread)) = (woken, self.thread.take()) {
             let _ = thread.join();

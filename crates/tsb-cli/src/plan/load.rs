@@ -37,12 +37,17 @@ pub fn load_side(args: &RunArgs, own: &[Typed]) -> Result<Plan, Failure> {
         Some(PlanFile::RunFile(file)) => Draft::of_file(&file)?,
         None => Draft::default(),
     };
+    let mut applied = Vec::new();
     for set in &args.set {
-        draft.set(set)?;
+        applied.extend(draft.set(set)?);
     }
     draft.apply(args)?;
     for set in own {
-        draft.set(set)?;
+        applied.extend(draft.set(set)?);
+    }
+    // Whether a flag has an effect depends on all of them, such as on the transport.
+    for args in &applied {
+        no_effect::check(&args.options, &draft.plan)?;
     }
     Ok(draft.plan.complete()?)
 }
@@ -70,24 +75,31 @@ impl Draft {
 
     /// Applies flags, and refuses those without effect.
     fn apply(&mut self, args: &RunArgs) -> Result<(), Failure> {
-        let options = &args.options;
-        self.plan.apply(options)?;
-        self.is_transport_said |= options.transport.is_some();
-        settle(&mut self.plan, self.is_transport_said);
-        no_effect::check(options, &self.plan)
+        self.merge(args)?;
+        no_effect::check(&args.options, &self.plan)
     }
 
-    /// Applies one `--set`.
-    fn set(&mut self, set: &Typed) -> Result<(), Failure> {
+    /// Applies flags, whether or not they have an effect.
+    fn merge(&mut self, args: &RunArgs) -> Result<(), Failure> {
+        self.plan.apply(&args.options)?;
+        self.is_transport_said |= args.options.transport.is_some();
+        settle(&mut self.plan, self.is_transport_said);
+        Ok(())
+    }
+
+    /// Applies one `--set`. Returns the flag that it stands for, if it is not of a phase.
+    fn set(&mut self, set: &Typed) -> Result<Option<RunArgs>, Failure> {
         match split(set)? {
             (SetKey::Flag(key), text) => {
                 let args = file::of_text(key, text).map_err(|why| bad_set(set, why))?;
-                self.apply(&args)
+                self.merge(&args)?;
+                Ok(Some(args))
             }
             (SetKey::Phase(name, key), text) => {
                 // What followed from the phases as they were.
                 (self.plan.schedule, self.plan.duration_ns) = (None, None);
-                phases::change(&mut self.plan.phases, name, key, text).map_err(|why| bad_set(set, why))
+                phases::change(&mut self.plan.phases, name, key, text).map_err(|why| bad_set(set, why))?;
+                Ok(None)
             }
         }
     }

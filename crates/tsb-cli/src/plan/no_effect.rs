@@ -3,6 +3,7 @@
 
 use tsb_core::net::Carrier;
 use tsb_core::resource::Process;
+use tsb_run::capacity::Vary;
 
 use super::{Plan, Transport};
 use crate::args::{EmitArgs, Format, IngestArgs, OutputArgs, Progress, RunArgs, RunOptions};
@@ -122,6 +123,17 @@ pub fn check_repeated(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     refuse(&[("--retry-noisy", is_given, why)], "leave one of them out")
 }
 
+/// Refuses the flag whose counts `--scale` says.
+pub fn check_scale(args: &RunArgs, vary: Vary) -> Result<(), Failure> {
+    let options = &args.options;
+    let counts = "--scale says the counts";
+    let refused = match vary {
+        Vary::Workers => ("--workers", options.workers.is_some(), counts),
+        Vary::InFlight => ("--in-flight", options.in_flight.is_some(), counts),
+    };
+    refuse(&[refused], "leave it out")
+}
+
 /// Refuses flags of a run that have no effect in `tsb capacity`.
 pub fn check_capacity(args: &RunArgs) -> Result<(), Failure> {
     let options = &args.options;
@@ -206,6 +218,11 @@ pub fn check_emit(args: &EmitArgs) -> Result<(), Failure> {
         ("--fail-if", !args.run.fail_if.is_empty(), no_store),
         ("--fail-unless", !args.run.fail_unless.is_empty(), no_store),
         ("--retry-noisy", args.run.retry_noisy.is_some(), no_store),
+        (
+            "--label",
+            !args.run.label.is_empty(),
+            "it is the name of a run of a store in a report",
+        ),
         (
             "--no-calibrate",
             options.no_calibrate.is_some(),

@@ -4,6 +4,7 @@ use tsb_core::report::capacity::{Capacity, CapacityReport, Hysteresis, ProbeRepo
 use tsb_run::units;
 
 use super::lines::Lines;
+use super::scaling;
 
 /// The whole text.
 pub fn text(report: &CapacityReport, width: Option<usize>) -> String {
@@ -22,6 +23,9 @@ pub fn text(report: &CapacityReport, width: Option<usize>) -> String {
     lines.line("probes", probes_words(report));
     for note in &report.notes {
         lines.line("note", note);
+    }
+    if let Some(scaling) = &report.scaling {
+        scaling::text(&mut lines, scaling, &report.find);
     }
     table(&mut lines, capacity);
     lines.finish()

@@ -87,7 +87,7 @@ pub const STALENESS: &[Figure] = &[
         "p50",
         "/staleness/p50_ms",
         Unit::Millis,
-        "Half of all looks at any series found its newest sample no older; of a series of which nothing had arrived, its first sample no longer overdue. Half the reporting interval is the least that is possible.",
+        "Half of all looks at any series found its newest sample no older; of a series of which nothing had arrived, its first sample no longer overdue. Half the interval between two samples of a series is the least that is possible.",
     ),
     figure(
         "p99",

@@ -1,12 +1,13 @@
 //! Formats a report as one self-contained HTML page, to be passed on.
 //!
-//! Text, figures and tables are in the markup and need no script; the script draws the plots
-//! from the same JSON. Every figure carries its exact number and its JSON pointer. The page
-//! fetches nothing: its own content security policy forbids it.
+//! Text, figures and tables are in the markup and need no script; the script draws the plots from
+//! columns that `data` embeds as JSON. Figures that `Markup::number` writes carry their exact number and
+//! their JSON pointer. The page fetches nothing: its own content security policy forbids it.
 
 mod axis;
 mod breakdown;
 mod capacity;
+mod chart;
 mod data;
 mod experiments;
 mod hosts;
@@ -15,6 +16,7 @@ mod ledger;
 mod machine;
 mod markup;
 mod phases;
+mod plot_frame;
 mod plots;
 mod queries;
 mod side_by_side;
@@ -184,7 +186,7 @@ fn fleet(run: &Value) -> String {
 fn foot(report: &Report, page: &mut Markup) {
     page.raw("<footer><p>");
     page.text(&format!(
-        "Written by tsb {}, report schema {}. Figures are rounded for reading; each carries its exact number, which is shown where the pointer rests on it and is the one in the JSON report.",
+        "Written by tsb {}, report schema {}. Figures are rounded for reading; most carry their exact number, which is shown where the pointer rests on it and is the one in the JSON report.",
         report.tsb_version, report.schema_version
     ));
     page.raw("</p></footer>\n<div id=\"spoken\" class=\"unseen\" aria-live=\"polite\"></div>\n");

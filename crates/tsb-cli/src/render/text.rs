@@ -191,7 +191,7 @@ fn latencies(run: &Run, lines: &mut Lines) {
         return;
     }
     lines.heading(&format!(
-        "Latency of {} operations{}, until {}",
+        "Times of {} operations{}, until {}",
         count(latency.response.count),
         size(&latency.response),
         latency.done
@@ -307,7 +307,7 @@ fn cpu(run: &Run, lines: &mut Lines) {
         ("flush", cost.store_flush_cpu_ns_per_sample),
         ("staleness queries", cost.store_newest_cpu_ns_per_sample),
         ("queries", cost.queries_cpu_ns_per_sample),
-        ("waiting", cost.pacing_cpu_ns_per_sample),
+        ("pacing", cost.pacing_cpu_ns_per_sample),
         ("watching", cost.watching_cpu_ns_per_sample),
     ];
     let mut shown: Vec<String> = Vec::new();

@@ -19,41 +19,46 @@ pub struct Time {
 
 const RESPONSE: Time = Time {
     name: "response",
-    span: "due to done: what a client feels",
-    meaning: "Due to done: what a client feels. It includes everything that an operation waited.",
+    span: "due until done: what a client feels",
+    meaning: "Due until done: what a client feels. It includes everything that an operation waited.",
 };
 
 const DELIVERY: Time = Time {
     name: "delivery",
-    span: "start to read: sending, and waiting in the sockets",
+    span: "start until read: sending, and waiting in the sockets",
     meaning: "Start until the receiver had read it: encoding, sending, and waiting in the sockets for a receiver that is busy.",
 };
 
 const LAG: Time = Time {
     name: "lag",
-    span: "due to start: waited behind others, or for us",
-    meaning: "Due to start: waited behind other operations, or for the generator. Response is lag, delivery where there is one, and service together.",
+    span: "due until start: waited behind others, or for us",
+    meaning: "Due until start: waited behind other operations, or for the generator. Response is lag, delivery where there is one, and service together.",
 };
 
 /// Service time, whose meaning depends on the transport.
 pub fn service(run: &Run) -> Time {
     let (span, meaning) = match run.target.transport.as_str() {
         _ if run.latency.delivery.is_some() => (
-            "read to done: decoder and store",
-            "Read to done: what decoder and store took, once the receiver had read it. Operations that are read together end together.",
+            "read until done: decoder and store",
+            "Read until done: what decoder and store took, once the receiver had read it. Operations that are read together end together.",
         ),
         "inproc" => (
-            "start to done: what the store took",
-            "Start to done: what the store took once it was asked. Alone it hides the queue before the store.",
+            "start until done: what the store took",
+            "Start until done: what the store took once it was asked. Alone it hides the queue before the store.",
         ),
         "http" => (
-            "start to answer: wire, decoder and store",
+            "start until answer: wire, decoder and store",
             "Start until the answer was read: the way there and back, decoder and store. Alone it hides the queue before the connection.",
+        ),
+        // A sender to whom nothing answers, and a listener.
+        _ if run.latency.service.count == 0 => (
+            "not timed: nothing says when the store was done",
+            "Not timed: nothing says when the store was done.",
         ),
         // Reports of schema 1.
         _ => (
-            "start to done: sockets, decoder and store together",
-            "Start to done. This report is of an earlier version, which did not tell what waited in the sockets from what decoder and store took: it is no figure of the store alone.",
+            "start until done: sockets, decoder and store together",
+            "Start until done. This report is of an earlier version, which did not tell what waited in the sockets from what decoder and store took: it is no figure of the store alone.",
         ),
     };
     Time {
@@ -131,14 +136,14 @@ mod tests {
         for (transport, words) in [
             ("tcp", "sockets, decoder and store together"),
             ("inproc", "what the store took"),
-            ("http", "start to answer"),
+            ("http", "start until answer"),
         ] {
             transport.clone_into(&mut run.target.transport);
             assert!(span(&run).contains(words), "{transport}: {}", span(&run));
         }
         "tcp".clone_into(&mut run.target.transport);
         run.latency.delivery = Some(run.latency.service);
-        assert_eq!(span(&run), "read to done: decoder and store");
+        assert_eq!(span(&run), "read until done: decoder and store");
         assert_eq!(of(&run).len(), 4);
     }
 }

@@ -15,11 +15,11 @@ const SHOWN: usize = 10;
 /// # Errors
 /// If stdout cannot be written.
 pub(super) fn print(stores: Vec<VerifiedStore>, format: DocumentFormat) -> Result<(), Failure> {
-    if format == DocumentFormat::Text {
-        let texts: Vec<String> = stores.iter().map(text).collect();
-        return output::print(texts.concat().as_bytes());
-    }
-    output::print(output::document(&Verification::new(stores))?.as_bytes())
+    let text = match format {
+        DocumentFormat::Text => stores.iter().map(text).collect(),
+        DocumentFormat::Json => output::document(&Verification::new(stores))?,
+    };
+    output::print(text.as_bytes())
 }
 
 /// One line for a store, and details below it.

@@ -151,7 +151,7 @@ fn one_sample_that_is_lost_altered_or_duplicated_makes_a_run_invalid() {
 #[test]
 fn a_run_of_which_nothing_was_verified_is_unverified() {
     for (arguments, reason) in [
-        (format!("{FIXED} --no-verify"), "--no-verify was given"),
+        (format!("{FIXED} --no-verify"), "the plan says so (--no-verify)"),
         (format!("{FIXED} --store null:"), "cannot return samples"),
         (
             format!("{FIXED} --store memory:?max_bytes=64KiB"),

@@ -1,7 +1,7 @@
 //! Live counters: what a progress line may read while the workers run.
 //!
-//! Each worker writes its own cache lines with relaxed stores; a reader sees numbers
-//! that are at most an operation old, and never makes a worker wait.
+//! Each worker alone writes its counters, and never waits for a reader. Counts are at most an
+//! operation old; the `interval_` figures and the live times are those of finished intervals.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -64,11 +64,11 @@ impl LiveCells {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveTimes {
-    /// Due to done; empty where the target does not time its operations.
+    /// Due until done; empty where the target does not time its operations.
     pub response: Vec<u64>,
-    /// Start to done; likewise.
+    /// Start until done; likewise.
     pub service: Vec<u64>,
-    /// Due to start.
+    /// Due until start.
     pub lag: Vec<u64>,
 }
 
@@ -76,7 +76,7 @@ pub struct LiveTimes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveTotals {
-    /// Operations handed to the target.
+    /// Operations that the target took: answered, handed over, or unknown.
     pub operations: u64,
     /// Samples in them.
     pub samples: u64,
@@ -84,7 +84,7 @@ pub struct LiveTotals {
     pub accepted: u64,
     /// Samples that the target refused.
     pub rejected: u64,
-    /// Samples that the target could not take.
+    /// Samples that the target shed; once the worker has ended, also those never sent.
     pub shed: u64,
     /// Samples of which nothing is known.
     pub unknown: u64,

@@ -77,25 +77,25 @@ impl Counts {
     }
 }
 
-/// The times of a run, each as intervals and in all. Operations due within the warm-up
-/// are not in it.
+/// The times of a run, each as intervals and in all. Operations due within the warm-up are not in it,
+/// except those never sent, which are in `own_lag`.
 #[derive(Clone, Debug, Default)]
 pub struct Latency {
-    /// Due to done, of operations of which at least one sample was accepted.
+    /// Due until done, of operations of which at least one sample was accepted.
     pub response: Recording,
-    /// Start to done, of the same.
+    /// Start until done, of the same.
     pub service: Recording,
-    /// Due to start, of every operation that was started. Empty in a closed loop.
+    /// Due until start, of every operation that was started. Empty in a closed loop.
     pub lag: Recording,
     /// The part of the lag during which the target was *not* inside `send` or `idle`:
     /// our own lateness, as opposed to waiting behind a slow target. Preparing, waking
-    /// up late and being preempted are in it.
+    /// up late and being preempted are in it, and so are operations that were never sent.
     pub own_lag: Recording,
     /// What response times consist of: lag in two parts, and the time in the target.
     pub breakdown: Breakdown,
     /// Samples behind `response` and `service`.
     pub done_samples: u64,
-    /// Samples behind `lag` and `own_lag`.
+    /// Samples behind `lag`.
     pub started_samples: u64,
 }
 

@@ -44,7 +44,8 @@ pub enum EmitError {
 /// target), what was measured until then is in the report.
 ///
 /// # Errors
-/// When a thread cannot be started. Only the threads that had started may have sent something.
+/// If `run.live` has fewer counters than there are workers, or a thread cannot be started: then only
+/// the threads that had started may have sent something.
 pub fn run<S, T>(run: &Run<'_>, workers: Vec<Worker<S, T>>) -> Result<Report<S, T>, EmitError>
 where
     S: Source + Send,

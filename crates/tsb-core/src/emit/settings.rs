@@ -19,7 +19,8 @@ pub struct Settings {
     pub warmup_ns: u64,
     /// Length of the latency log's intervals. in [1, ..)
     pub interval_ns: u64,
-    /// Room for operations with an unusual end, a worker: reserved before the start.
+    /// Maximum number of entries in each worker's list of operations that were shed or are unknown; the
+    /// room is reserved before the start.
     pub exceptions_max: usize,
     /// Mean share of the declared samples that are sent. It estimates the samples of operations
     /// that are never prepared. in [0, ..)
@@ -51,7 +52,7 @@ pub struct Run<'a> {
     pub timetable: &'a Timetable,
     /// Set it to end the run: workers look between operations and every 50 ms of waiting.
     pub stop: &'a AtomicBool,
-    /// Counters to watch; one a worker.
+    /// Counters to watch: at least one for each worker.
     pub live: &'a Live,
     /// Everything else.
     pub settings: Settings,

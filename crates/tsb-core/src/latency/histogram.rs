@@ -8,6 +8,10 @@ use hdrhistogram::Histogram as Hdr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Significant digits of every histogram, also in the log of intervals. `RESERVED_BYTES`, `CELLS` and the
+/// sizes in the docs follow from it.
+pub(super) const DIGITS: u8 = 2;
+
 /// The largest value that the crate is given: its last bucket ends here by its own account, so it
 /// refuses to add a histogram in which it has counted `u64::MAX`.
 const LAST: u64 = u64::MAX - 1;
@@ -45,7 +49,7 @@ impl Histogram {
     /// An empty histogram. It takes 58 KiB.
     pub fn new() -> Self {
         Self {
-            counts: Hdr::new_with_bounds(1, u64::MAX, 2)
+            counts: Hdr::new_with_bounds(1, u64::MAX, DIGITS)
                 .unwrap_or_else(|error| unreachable!("the bounds are constants, and valid: {error}")),
             min: u64::MAX,
             max: 0,

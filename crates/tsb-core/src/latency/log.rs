@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::serialization::{V2DeflateSerializeError, V2DeflateSerializer};
 
-use super::histogram::Histogram;
+use super::histogram::{DIGITS, Histogram};
 use super::recorder::Recording;
 use crate::time::Timestamp;
 
@@ -52,7 +52,7 @@ pub struct LoggedSeries<'a> {
 /// on the run's clock, `start_at` the same moment as time of day.
 ///
 /// # Errors
-/// When the format cannot carry a tag, or the output fails.
+/// When the format cannot carry a tag, an interval cannot be encoded, or the output fails.
 pub fn write_interval_log(
     out: &mut impl Write,
     start_at: Timestamp,
@@ -97,7 +97,7 @@ fn encode_error(
 /// The same counts up to the largest value that the standard form can carry.
 fn standard(histogram: &Histogram) -> Result<hdrhistogram::Histogram<u64>, LogError> {
     let high = histogram.max().unwrap_or(0).clamp(2, VALUE_MAX);
-    let created = hdrhistogram::Histogram::new_with_bounds(1, high, 2);
+    let created = hdrhistogram::Histogram::new_with_bounds(1, high, DIGITS);
     let mut standard = created.map_err(|error| LogError::Encode {
         what: error.to_string(),
     })?;

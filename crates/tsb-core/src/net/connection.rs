@@ -80,7 +80,8 @@ pub(super) enum ConnectionEnd {
     Fatal,
     /// A record is longer than the listener allows.
     Overlong,
-    /// No byte arrived within the idle time-out.
+    /// Nothing was decoded within the idle time-out: the peer sent nothing, or it took no answers and was not
+    /// read.
     Idle,
     /// The listener stops.
     Cut,
@@ -102,7 +103,7 @@ pub(super) struct Connection {
     // `None` once the socket has been taken back from tokio for the drain.
     pub(super) stream: Option<Stream>,
     pub(super) partial: PartialRecord,
-    /// When bytes were last read from it, on the listener's clock.
+    /// When its bytes were last decoded and applied, or when it was opened; on the listener's clock.
     pub(super) read_at: u64,
     pub(super) answers: Answers,
     /// Whether its decoder waits for work on another thread.

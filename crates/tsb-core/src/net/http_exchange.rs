@@ -49,13 +49,14 @@ impl Deadline {
         Ok(Some(self.stall.map_or(left, |stall| stall.min(left))))
     }
 
-    /// Turns a timed-out wait for the answer into [`NetError::Unanswered`].
+    /// Turns a timed-out wait for the answer into [`NetError::Unanswered`], with the limit that ended it.
     pub(super) fn unanswered(self, error: NetError) -> NetError {
-        let limit = self.limit.map(|(limit, _)| limit);
+        let limit_ms = self.limit.map(|(limit, _)| limit.as_millis() as u64);
+        let stall_ms = self.stall.map(|stall| stall.as_millis() as u64);
         match error {
             NetError::Stalled { address, after_ms } => NetError::Unanswered {
                 address,
-                after_ms: limit.map_or(after_ms, |limit| limit.as_millis() as u64),
+                after_ms: limit_ms.filter(|_| stall_ms != Some(after_ms)).unwrap_or(after_ms),
             },
             other => other,
         }

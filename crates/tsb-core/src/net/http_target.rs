@@ -76,7 +76,8 @@ impl HttpTarget {
         };
         if let Some(prelude) = new.client.prelude() {
             new.request.extend_from_slice(prelude.as_bytes());
-            let answer = new.exchange()?;
+            let out = new.connection()?;
+            let answer = new.exchange(out)?;
             if !(200..300).contains(&answer.status) {
                 return Err(new.answered(answer.summary()));
             }
@@ -109,11 +110,7 @@ impl HttpTarget {
     }
 
     /// Writes the request and reads its answer. Any error ends the connection.
-    fn exchange(&mut self) -> Result<Answer, NetError> {
-        let mut out = match self.out.take() {
-            Some(out) => out,
-            None => self.reconnect()?,
-        };
+    fn exchange(&mut self, mut out: TargetConnection) -> Result<Answer, NetError> {
         let deadline = Deadline::new(&self.options, &*self.clock);
         let left = deadline.left(&*self.clock, &self.address)?;
         out.write(&self.request, &self.parker, &*self.clock, left, &mut self.report)?;
@@ -135,6 +132,11 @@ impl HttpTarget {
         }
     }
 
+    /// Takes the connection, or makes a new one.
+    fn connection(&mut self) -> Result<TargetConnection, NetError> {
+        self.out.take().map_or_else(|| self.reconnect(), Ok)
+    }
+
     fn reconnect(&mut self) -> Result<TargetConnection, NetError> {
         let made = TargetConnection::connect(&self.parker, &self.address, &self.options, None);
         // The pause counts from the end of the attempt: otherwise a refusal that took long would
@@ -146,6 +148,13 @@ impl HttpTarget {
         self.is_lost = false;
         self.report.closing = Closing::Open;
         Ok(out)
+    }
+
+    /// Notes that there is no connection any more.
+    fn lose(&mut self, error: NetError) {
+        self.report.keep(error);
+        self.report.closing = Closing::Lost;
+        self.is_lost = true;
     }
 
     /// Whether there is a connection, or a new one may be attempted.
@@ -174,22 +183,30 @@ impl Target for HttpTarget {
             self.report.shed_samples += samples;
             return Outcome::Shed;
         }
+        let out = match self.connection() {
+            Ok(out) => out,
+            Err(error) => {
+                // Nothing was sent.
+                self.lose(error);
+                self.report.shed_samples += samples;
+                return Outcome::Shed;
+            }
+        };
         self.report.operations += 1;
         self.report.samples += samples;
         let left_out = self.encoder.encode(&self.client, &operation.payload, &mut self.request);
         self.report.skipped_samples += left_out;
         if self.request.is_empty() {
+            self.out = Some(out);
             return Outcome::Done {
                 accepted: 0,
                 rejected: samples as u32,
             };
         }
-        match self.exchange() {
+        match self.exchange(out) {
             Ok(answer) => self.outcome(&answer, samples, left_out),
             Err(error) => {
-                self.report.keep(error);
-                self.report.closing = Closing::Lost;
-                self.is_lost = true;
+                self.lose(error);
                 Outcome::Unknown
             }
         }

@@ -33,7 +33,7 @@ struct State {
 pub(super) struct Messages {
     /// New connections.
     pub(super) opened: Vec<(UnregisteredStream, Address)>,
-    /// Connections, by number, that have bytes to read.
+    /// Connections, by number, that may have bytes to read, room for answers, or finished background work.
     pub(super) ready: Vec<u64>,
     /// Close the connections that have been idle for this long.
     pub(super) close_idle_after: Option<Duration>,

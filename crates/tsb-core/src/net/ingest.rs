@@ -28,7 +28,8 @@ pub struct Intake {
 /// Receives the batches of one connection, always on the same ingest thread. It may block:
 /// meanwhile the thread reads from none of its connections.
 pub trait IntakeSink: Sink + Send + std::fmt::Debug {
-    /// Called when the bytes of one read are decoded. When it returns, every sample passed to the
+    /// Called after some of the received bytes are decoded: once or more per read, and for datagrams once for
+    /// several reads. When it returns, every sample passed to the
     /// sink is applied, so a sink may gather batches and write them together here. `consumed` is
     /// the number of bytes of the connection decoded so far. Returns how many of the samples since
     /// the last call the store rejected, for protocols that report it.

@@ -26,8 +26,10 @@ use crate::time::Clock;
 /// Pause after accepting has failed, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Idle connections are looked for four times per idle time-out, but not more often than this.
+/// Idle connections are looked for every quarter of the idle time-out, which counts here as no less than
+/// this: every millisecond at most.
 const LOOK_MIN: Duration = Duration::from_millis(4);
+/// And as no more than this: every half a second at least.
 const LOOK_MAX: Duration = Duration::from_secs(2);
 
 /// Accepts connections, decodes their bytes, and passes the samples to sinks.

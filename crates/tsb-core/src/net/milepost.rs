@@ -38,7 +38,7 @@ pub(super) struct Milepost {
     pub(super) end: u64,
     /// Due time, in nanoseconds of the run's clock.
     pub(super) due: u64,
-    /// The part of the time from due to start in which the emitter itself was late, in
+    /// The part of the time from due until start in which the emitter itself was late, in
     /// nanoseconds.
     pub(super) late: u64,
     /// Start time, on the same clock.
@@ -80,8 +80,8 @@ pub(super) struct Arrival {
     pub(super) read: u64,
 }
 
-/// Marks reserved per operation. A full receive buffer holds some ten thousand datagrams; where an
-/// emitter is a hundred times too fast, these are a hundredth of those marked.
+/// Marks reserved per operation. The mark of a lost datagram stays in the queue until a later datagram
+/// arrives: if one in a hundred arrives, the ten thousand in a full receive buffer span a million marks.
 const DATAGRAMS: usize = 16;
 
 /// The mileposts of all connections of a run, matched by the emitter's local address.

@@ -18,8 +18,8 @@ pub struct EmitOptions {
     pub connect_timeout: Duration,
     /// A peer that reads nothing for this time is given up; `None` waits for ever.
     pub stall_timeout: Option<Duration>,
-    /// Limit for a request and its answer together, from the first byte written to the last byte
-    /// of the answer; `None` waits for ever.
+    /// Limit for a request and its answer together, from the first byte written to the last byte of the
+    /// answer. Each wait for bytes is limited by [`Self::stall_timeout`], too; `None` leaves only that.
     pub answer_timeout: Option<Duration>,
     /// How long [`super::StreamTarget::finish`] waits for the peer to read everything and close.
     pub close_timeout: Duration,
@@ -69,8 +69,8 @@ pub struct ListenOptions {
     /// holds at most a read buffer and twice this size, and only when it has sent more than 16 KiB
     /// of an unfinished record.
     pub max_record_bytes: usize,
-    /// A connection that sends nothing for this time is closed, and a sender of datagrams
-    /// forgotten; `None` keeps it. When there is no room for another connection, those that send
+    /// A connection of which nothing was decoded for this time is closed, and so is a sender of datagrams;
+    /// `None` keeps it. When there is no room for another connection, those that send
     /// nothing for [`ROOM_AFTER`] are closed. in [1 ms, ..)
     ///
     /// Ten minutes: longer than what clients usually wait between two reports.

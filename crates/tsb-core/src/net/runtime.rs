@@ -1,4 +1,5 @@
-//! The tokio runtime of a run: one thread that accepts connections and sees no payload.
+//! A tokio runtime on one thread: that of a run accepts connections and sees no payload; that of an
+//! [`HttpPool`](super::HttpPool) also encodes and exchanges requests.
 
 use std::thread;
 
@@ -10,7 +11,7 @@ use crate::time::thread_cpu_ns;
 
 /// A current-thread runtime on a thread of its own (`tsb-net`).
 ///
-/// One thread is enough because no payload passes through it, and on a machine with two cores
+/// One thread is enough because a listener's payload does not pass through it, and on a machine with two cores
 /// every further thread takes CPU time from the working ones. Dropping it ends the thread; sockets
 /// still in use then fail. A listener of connections takes a handle, so it works on any other
 /// runtime too.
@@ -52,7 +53,7 @@ impl Runtime {
         })
     }
 
-    /// The handle from which listeners and targets are made.
+    /// The handle from which a [`Listener`](super::Listener) is made.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }

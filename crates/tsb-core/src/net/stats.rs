@@ -15,8 +15,8 @@ const EXAMPLE_BYTES: usize = 200;
 /// Maximum number of kinds; decoders use a few dozen fixed messages at most.
 const KINDS: usize = 256;
 
-/// The counts of a listener, live or final. Samples are as received: `received = malformed +
-/// refused + unannounced + handed over`.
+/// The counts of a listener, live or final. Samples are as received: `received = samples +
+/// refused + unannounced + malformed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListenerStats {
@@ -27,7 +27,8 @@ pub struct ListenerStats {
     /// Connections closed at once because the limit was reached. Always 0 over datagrams: see
     /// [`Self::forgotten_senders`].
     pub refused_connections: u64,
-    /// Failed attempts to accept, for example for lack of file descriptors.
+    /// Failed attempts to accept or register a connection, for example for lack of file descriptors; over
+    /// datagrams, failed receives.
     pub accept_errors: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -64,7 +65,7 @@ pub struct ListenerStats {
     /// Senders of datagrams that were evicted to make room for others. Where samples are numbered,
     /// an evicted sender that returns is new, and its earlier samples count as missing.
     pub forgotten_senders: u64,
-    /// Samples that arrived again and were not applied.
+    /// Samples that arrived again, or too late to decide, and were not applied.
     pub repeated_samples: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full, in its own count:
     /// datagrams that GRO would have merged count as one.
@@ -77,7 +78,8 @@ pub struct ListenerStats {
     pub repeated_frames: u64,
     /// Bytes of answers written to peers.
     pub answer_bytes: u64,
-    /// Bytes of answers that peers had not read when their connection ended.
+    /// Bytes of answers that the socket had not accepted when the connection ended; answers dropped after a
+    /// write error are not counted.
     pub untaken_answer_bytes: u64,
     /// Connections closed because a decoder or a sink failed.
     pub fatal_closes: u64,
@@ -175,7 +177,7 @@ impl ListenerStats {
         reasons.into_iter().filter(|(_, samples)| *samples > 0)
     }
 
-    /// Everything received, in samples; a malformed record counts as one.
+    /// Everything received except repetitions, in samples; a malformed record counts as one.
     pub fn received(&self) -> u64 {
         self.samples + self.refused + self.unannounced + self.malformed
     }

@@ -126,7 +126,8 @@ pub fn network_setting(name: &str) -> Option<u64> {
     read(&format!("/proc/sys/net/core/{name}"))?.parse().ok()
 }
 
-/// How many threads ran or wanted a CPU, as the average of the last minute, from `/proc/loadavg`.
+/// How many threads ran, wanted a CPU, or waited without being interruptible (for storage), averaged
+/// over about a minute, from `/proc/loadavg`.
 pub fn load() -> Option<f64> {
     parse_load(&read("/proc/loadavg")?)
 }

@@ -48,11 +48,7 @@ impl Stat {
 pub struct ProcessStatus {
     /// The peak of its resident memory, in KiB.
     pub resident_max_kib: Option<u64>,
-    /// Times that it gave up a CPU.
-    pub voluntary_switches: Option<u64>,
-    /// Times that it was preempted.
-    pub involuntary_switches: Option<u64>,
-    /// The CPUs that it may use.
+    /// The CPUs that its main thread may use.
     pub cpus: Option<BTreeSet<u32>>,
 }
 
@@ -65,11 +61,32 @@ impl ProcessStatus {
     fn parse(text: &str) -> Self {
         Self {
             resident_max_kib: named(text, "VmHWM"),
-            voluntary_switches: named(text, "voluntary_ctxt_switches"),
-            involuntary_switches: named(text, "nonvoluntary_ctxt_switches"),
             cpus: described(text, "Cpus_allowed_list").and_then(cpu_list),
         }
     }
+}
+
+/// How often a thread left a CPU, from its `status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// Times that it waited for something.
+    pub voluntary: u64,
+    /// Times that it was preempted.
+    pub involuntary: u64,
+}
+
+impl Switches {
+    fn parse(text: &str) -> Option<Self> {
+        Some(Self {
+            voluntary: named(text, "voluntary_ctxt_switches")?,
+            involuntary: named(text, "nonvoluntary_ctxt_switches")?,
+        })
+    }
+}
+
+/// The switches of each thread of a process; those that end meanwhile may be missing.
+pub fn switches_of(pid: u32) -> impl Iterator<Item = (u32, Switches)> {
+    of_threads(pid, "status", Switches::parse)
 }
 
 /// The CPUs of a list such as `0-2,5`.
@@ -136,10 +153,15 @@ impl Schedstat {
 
 /// The threads of a process; those that end meanwhile may be missing.
 pub fn schedstats_of(pid: u32) -> impl Iterator<Item = (u32, Schedstat)> {
-    entries(format!("/proc/{pid}/task")).filter_map(|thread: fs::DirEntry| {
+    of_threads(pid, "schedstat", Schedstat::parse)
+}
+
+/// What a file says of each thread of a process.
+fn of_threads<T>(pid: u32, file: &str, parse: fn(&str) -> Option<T>) -> impl Iterator<Item = (u32, T)> {
+    entries(format!("/proc/{pid}/task")).filter_map(move |thread: fs::DirEntry| {
         let number = thread.file_name().to_str()?.parse().ok()?;
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        Some((number, Schedstat::parse(&text)?))
+        let text = fs::read_to_string(thread.path().join(file)).ok()?;
+        Some((number, parse(&text)?))
     })
 }
 
@@ -212,15 +234,12 @@ mod tests {
 
     #[test]
     fn status_and_io_have_what_the_kernel_reports() {
-        let status = ProcessStatus::parse(
-            "VmHWM:\t  2048 kB\nCpus_allowed_list:\t0-2,5\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n",
-        );
+        let status = ProcessStatus::parse("VmHWM:\t  2048 kB\nCpus_allowed_list:\t0-2,5\n");
         assert_eq!(status.resident_max_kib, Some(2048));
         assert_eq!(status.cpus, Some(BTreeSet::from([0, 1, 2, 5])));
-        assert_eq!(
-            (status.voluntary_switches, status.involuntary_switches),
-            (Some(5), Some(6))
-        );
+        let switches = Switches::parse("voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n").unwrap();
+        assert_eq!((switches.voluntary, switches.involuntary), (5, 6));
+        assert_eq!(Switches::parse("Name:\tx\n"), None);
         assert_eq!(ProcessStatus::parse("Name:\tx\n"), ProcessStatus::default());
         assert_eq!(cpu_list("x"), None);
         let io = Io::parse("rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n");

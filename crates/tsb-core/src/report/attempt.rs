@@ -16,7 +16,7 @@ pub struct AttemptReport {
     pub verdict: Verdict,
     /// What it held, in samples per second.
     pub held_per_second: f64,
-    /// Due to done.
+    /// Due until done.
     pub response: Quantiles,
 }
 

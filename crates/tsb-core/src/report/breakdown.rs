@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::breakdown::{Breakdown, EventLog, Parts, WorstOperation};
 use crate::latency::Histogram;
 
-/// Where the time from start to done can be divided.
+/// Where the time from start until done can be divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownParts {
     /// A store in this process: all of it is the store's.
@@ -55,9 +55,9 @@ pub struct QuantileShares {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PartShares {
-    /// Behind earlier operations, in the emitter or at the receiver.
+    /// Time spent waiting behind earlier operations, in the emitter or at the receiver.
     pub waiting: f64,
-    /// In which the generator itself was late.
+    /// Time by which the emitter itself was late.
     pub late: f64,
     /// Encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]

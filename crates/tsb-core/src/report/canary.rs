@@ -74,7 +74,8 @@ impl CanaryReport {
         faults.map(|fault| fault.samples).sum()
     }
 
-    /// Whether data is gone or wrong, or an answer was wrong. A late sample is neither.
+    /// Whether no data is gone or wrong, and no answer was wrong. Late samples, and answers that lacked
+    /// them, are sound.
     pub fn is_sound(&self) -> bool {
         let is_late = |fault: &CanaryFault| fault.kind == FaultKind::Late;
         self.faults.iter().all(is_late) && self.questions.values().all(|question| question.wrong == 0)
@@ -234,10 +235,11 @@ impl FaultAge {
 }
 
 impl CanaryQuestion {
-    /// The answers to one question.
-    pub const fn new(right: u64, wrong: u64, failed: u64, answer: Quantiles) -> Self {
+    /// The answers to one question: how many were right, late, wrong and failed, and their times.
+    pub const fn new([right, late, wrong, failed]: [u64; 4], answer: Quantiles) -> Self {
         Self {
             right,
+            late,
             wrong,
             failed,
             answer,
@@ -251,7 +253,12 @@ impl CanaryQuestion {
 pub struct CanaryQuestion {
     /// Answers in which everything was right.
     pub right: u64,
-    /// Answers in which something was late, lost, altered, invented or duplicated.
+    /// Answers that lacked a sample which had to be visible and was in no answer before, and had no
+    /// other fault.
+    #[serde(default)]
+    pub late: u64,
+    /// Answers in which something was lost, altered, invented or duplicated, or lacked a sample that an
+    /// earlier answer had. A fault does not count against later answers again.
     pub wrong: u64,
     /// Questions that were not answered.
     pub failed: u64,

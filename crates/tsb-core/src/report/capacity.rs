@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Target, Written};
 use crate::durability::Durability;
+use crate::stats::{Estimate, Scalability};
 
 /// A search for the capacity of a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,8 +36,11 @@ pub struct CapacityReport {
     /// The durability of an acknowledgement; absent likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// What was found.
+    /// What was found; of several counts, at the one with the highest capacity.
     pub capacity: Capacity,
+    /// How the capacity grows with concurrency; absent if one count was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
     /// Sentences that a reader must know before using a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -57,6 +61,7 @@ impl CapacityReport {
             target: None,
             durability: None,
             capacity: Capacity::default(),
+            scaling: None,
             notes: Vec::new(),
         }
     }
@@ -119,6 +124,74 @@ impl Hysteresis {
             downwards_per_second,
             resolution,
             seen,
+        }
+    }
+}
+
+/// Capacities at several counts of workers or of requests in flight.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Scaling {
+    /// What was counted: `workers` or `in-flight`.
+    pub over: String,
+    /// The capacity at each count, in the order in which they were searched.
+    pub points: Vec<ScalingPoint>,
+    /// The law that was fitted to the capacities; absent if fewer than
+    /// [`COUNTS_MIN`](crate::stats::COUNTS_MIN) were found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<ScalingLaw>,
+}
+
+/// The capacity at one count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ScalingPoint {
+    /// Workers, or requests in flight.
+    pub count: u32,
+    /// The result of its own search.
+    pub capacity: Capacity,
+}
+
+impl ScalingPoint {
+    /// A capacity at a count.
+    pub const fn new(count: u32, capacity: Capacity) -> Self {
+        Self { count, capacity }
+    }
+
+    /// The count and the capacity; `None` if something else than the store was the limit.
+    pub fn found(&self) -> Option<(f64, f64)> {
+        Some((f64::from(self.count), self.capacity.found_per_second?))
+    }
+}
+
+/// The universal scalability law, fitted to capacities.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ScalingLaw {
+    /// Its parameters.
+    #[serde(flatten)]
+    pub parameters: Scalability,
+    /// The largest relative distance of a capacity from the law: 0.05 is 5 %.
+    pub largest_deviation: f64,
+    /// The count of the highest throughput; absent if the law grows at every count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_count: Option<f64>,
+    /// The count of the prediction: ten times the highest of which a capacity was found.
+    pub predicted_count: u32,
+    /// Samples per second at that count, by the law: a prediction, not a measurement. Its interval
+    /// follows from the intervals of the capacities, and holds only if the law does.
+    pub predicted_per_second: Estimate,
+}
+
+impl ScalingLaw {
+    /// A fitted law; `points` are the counts and capacities to which it was fitted.
+    pub fn new(parameters: Scalability, points: &[(f64, f64)], predicted_count: u32, predicted: Estimate) -> Self {
+        Self {
+            parameters,
+            largest_deviation: parameters.largest_deviation(points),
+            peak_count: parameters.peak(),
+            predicted_count,
+            predicted_per_second: predicted,
         }
     }
 }

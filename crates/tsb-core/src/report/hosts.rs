@@ -24,7 +24,7 @@ pub struct HostReport {
     pub clock: Vec<(i64, u64)>,
     /// How its part ended.
     pub ended: HostEnd,
-    /// Samples that it sent; of a host that was lost, by its last word.
+    /// Samples that it sent; of a host that was lost, as it last reported.
     pub sent: u64,
     /// Samples that were accepted from it; likewise.
     pub accepted: u64,

@@ -70,9 +70,9 @@ impl PhaseReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PhaseLatency {
-    /// Due to done.
+    /// Due until done.
     pub response: Quantiles,
-    /// Due to start.
+    /// Due until start.
     pub lag: Quantiles,
 }
 

@@ -1,4 +1,4 @@
-//! The fields that every document begins with.
+//! The fields that every document but [`Report`](super::Report) begins with.
 
 use serde::{Deserialize, Serialize};
 

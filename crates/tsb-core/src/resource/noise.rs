@@ -57,7 +57,7 @@ pub struct MeasuredProcesses {
 }
 
 impl MeasuredProcesses {
-    /// This process and those of `targets` that exist.
+    /// This process and `targets`; one that does not exist adds nothing.
     pub fn with_targets(targets: &[u32]) -> Self {
         let mut pids = vec![std::process::id()];
         pids.extend(targets.iter().filter(|pid| **pid != std::process::id()));

@@ -1,8 +1,10 @@
 //! One process: its CPU, memory, faults, I/O and context switches.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::proc::{Io, ProcessStatus, Stat, tick_ns};
+use crate::proc::{Io, ProcessStatus, Stat, Switches, switches_of, tick_ns};
 
 /// What a process used between two readings. A count that could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,10 +32,10 @@ pub struct Usage {
     /// Bytes that it caused to be written to storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// Times that it gave up a CPU voluntarily.
+    /// Times that its threads gave up a CPU to wait for something; of threads that are still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voluntary_switches: Option<u64>,
-    /// Times that it was preempted.
+    /// Times that its threads were preempted; of threads that are still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
 }
@@ -57,6 +59,7 @@ struct ProcessSnapshot {
     stat: Stat,
     status: ProcessStatus,
     io: Io,
+    switches: BTreeMap<u32, Switches>,
 }
 
 impl ProcessSnapshot {
@@ -65,6 +68,7 @@ impl ProcessSnapshot {
             stat: Stat::of(pid)?,
             status: ProcessStatus::of(pid).unwrap_or_default(),
             io: Io::of(pid).unwrap_or_default(),
+            switches: switches_of(pid).collect(),
         })
     }
 }
@@ -98,8 +102,8 @@ impl Process {
             major_faults: last.stat.major_faults.saturating_sub(first.stat.major_faults),
             read_bytes: since(last.io.read_bytes, first.io.read_bytes),
             written_bytes: since(last.io.written_bytes, first.io.written_bytes),
-            voluntary_switches: since(last.status.voluntary_switches, first.status.voluntary_switches),
-            involuntary_switches: since(last.status.involuntary_switches, first.status.involuntary_switches),
+            voluntary_switches: switches(first, &last, |switches| switches.voluntary),
+            involuntary_switches: switches(first, &last, |switches| switches.involuntary),
         })
     }
 
@@ -109,9 +113,16 @@ impl Process {
     }
 }
 
+/// The switches of the threads of `last` since `first`; `None` if they cannot be read.
+fn switches(first: &ProcessSnapshot, last: &ProcessSnapshot, of: fn(&Switches) -> u64) -> Option<u64> {
+    let of_thread = |(thread, now): (&u32, &Switches)| of(now).saturating_sub(first.switches.get(thread).map_or(0, of));
+    (!last.switches.is_empty()).then(|| last.switches.iter().map(of_thread).sum())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::{Clock, MonotonicClock};
 
     #[test]
     fn this_process_is_seen_to_work() {
@@ -127,5 +138,25 @@ mod tests {
         assert!(usage.cpu_ns() >= 20_000_000, "{usage:?} {sum}");
         assert!(usage.rss_bytes > 100_000 && usage.rss_bytes <= usage.rss_bytes_max.unwrap_or(u64::MAX));
         assert!(Process::watch(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn switches_of_all_threads_count() {
+        let own = Process::own().unwrap();
+        let (said, heard) = std::sync::mpsc::sync_channel(1);
+        let (over, end) = std::sync::mpsc::sync_channel::<()>(1);
+        let thread = std::thread::spawn(move || {
+            let clock = MonotonicClock::new();
+            for turn in 1..=50 {
+                clock.wait_until(turn * 1_000_000);
+            }
+            said.send(()).unwrap();
+            let _ = end.recv();
+        });
+        heard.recv().unwrap();
+        let usage = own.usage().unwrap();
+        drop(over);
+        thread.join().unwrap();
+        assert!(usage.voluntary_switches.unwrap() >= 40, "{usage:?}");
     }
 }

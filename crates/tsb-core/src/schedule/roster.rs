@@ -62,7 +62,7 @@ pub struct Slot {
     pub group: u32,
     /// The tick.
     pub tick: u64,
-    /// `phase + tick * interval`, or the group's moment: fleet time since the start, independent
+    /// `phase + tick * interval`, or the listed time of the tick: fleet time since the start, independent
     /// of the speed.
     pub offset_ns: u64,
 }
@@ -113,8 +113,8 @@ impl Roster {
     /// A roster of these groups; a group's index is its place in the list.
     ///
     /// # Errors
-    /// If a group has interval 0 or a phase beyond its interval, or if there are more than 64
-    /// different intervals.
+    /// If a group has interval 0 or a phase not below its interval, if there are more than 2^32 groups,
+    /// or more than 64 different intervals.
     pub fn new(groups: Vec<Group>) -> Result<Self, ScheduleError> {
         for (group, candidate) in groups.iter().enumerate() {
             candidate.check().map_err(|what| ScheduleError::Group { group, what })?;
@@ -137,15 +137,15 @@ impl Roster {
         })
     }
 
-    /// A roster of groups whose ticks have listed times: the groups' intervals and phases are not
-    /// used, and the groups are always alive.
+    /// A roster of groups whose ticks have listed times. The groups are always alive and their phases
+    /// are not used; their intervals, which must not be 0, only weigh them in [`Roster::split`].
     ///
     /// # Errors
-    /// If the numbers of groups and of lists of moments differ.
+    /// If the numbers of groups and of lists of tick times differ.
     pub fn of_tick_times(groups: Vec<Group>, tick_times: Vec<TickTimes>) -> Result<Self, ScheduleError> {
         if groups.len() != tick_times.len() {
             let group = groups.len().min(tick_times.len());
-            let what = "there is no list of moments for it";
+            let what = "there is not one list of tick times for each group";
             return Err(ScheduleError::Group { group, what });
         }
         Ok(Self {
@@ -184,10 +184,11 @@ impl Roster {
         Walk::new(self.groups.clone(), &classes(&self.groups, range.start.min(end)..end))
     }
 
-    /// The natural rate: samples per time of the groups alive at fleet time `offset_ns`, exact.
+    /// The natural rate: samples per time of the groups alive at fleet time `offset_ns`. It is exact; with
+    /// listed tick times it is the nearest rate that fits.
     ///
     /// # Errors
-    /// If the sum has no fraction below 2^56.
+    /// If the sum has no fraction below 2^56; with listed tick times, if none is near.
     pub fn rate_at(&self, offset_ns: u64) -> Result<Rate, ScheduleError> {
         if let Some(tick_times) = &self.tick_times {
             return sum_tick_times(tick_times, TickTimes::samples);

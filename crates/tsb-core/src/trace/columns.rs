@@ -1,6 +1,7 @@
 //! The payload of a block of samples: time axes, then one column of values per series.
 //!
-//! Each column is stored in the shortest of a few encodings. Bit patterns are preserved exactly,
+//! Each column is stored in the first encoding that fits: constant, integers (the shorter of two
+//! forms), decimals, XOR. Bit patterns are preserved exactly,
 //! including NaN payloads and negative zero.
 
 use super::error::TraceDefect;

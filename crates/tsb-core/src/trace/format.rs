@@ -1,4 +1,5 @@
-//! The outer format of a trace file: file header, block headers, counts and texts.
+//! The outer format of tsb's own trace files (`.tsbtrace`): file header, block headers, counts and
+//! texts. `open` lists the formats of other programs.
 //!
 //! `docs/formats/trace.md` specifies the same; change both together. The content of a block of
 //! samples is in `columns`.

@@ -54,7 +54,7 @@ impl Evidence {
                 findings.weigh(
                     Measured::share_at_least(Status::Unverified, &what, judged, COMPARED_SHARE_MIN),
                     &format!(
-                        "{} of {} answers to {name} could be judged, {{figure}}; lose and refuse fewer samples",
+                        "{} of {} answers to {name} could be judged, {{figure}}; samples that were lost or refused make the others undecidable",
                         stream.judged, stream.answers
                     ),
                 );

@@ -116,7 +116,7 @@ impl Evidence {
         let samples = self.perhaps_lost();
         (samples > 0).then(|| {
             format!(
-                "{samples} may have been lost by the store or on the way, and it is unknown which; lose fewer on the way"
+                "{samples} may have been lost by the store or on the way, and it is unknown which: reduce the losses on the way to find out"
             )
         })
     }

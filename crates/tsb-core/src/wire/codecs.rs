@@ -1,5 +1,6 @@
-//! From a protocol to its encoder, decoder and packer: the one place that knows all
-//! [`Protocol`]s. HTTP bodies are in `http`, rrdcached's protocol is no `Protocol`.
+//! From a protocol to its encoder, decoder and packer. A new protocol is entered here and in
+//! `protocol.rs`; as a body also in `http.rs` and `http/client.rs`; in datagrams of lines also in
+//! `datagram/lines.rs`. rrdcached's protocol and Hawkular's are no [`Protocol`].
 
 use std::sync::Arc;
 

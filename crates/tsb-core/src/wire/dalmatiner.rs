@@ -61,10 +61,10 @@ pub fn value_of(point: u64) -> Option<Result<f64, &'static str>> {
     point::read8(point)
 }
 
-/// The longest metric on the wire, in bytes.
+/// The longest metric that an encoder accepts, in bytes.
 pub const MAX_METRIC: usize = 16 << 10;
 
-/// Frames and datagrams are closed when their body reaches this number of bytes.
+/// Frames are closed when their body reaches this number of bytes; datagrams have a limit of their own.
 pub const PACKED: usize = 4096;
 
 /// The bucket of a series.

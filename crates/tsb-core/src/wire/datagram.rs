@@ -26,8 +26,8 @@ pub const USUAL_DATAGRAM: usize = 1_400;
 
 /// Turns batches into datagrams. One packer serves one socket.
 pub trait Packer: fmt::Debug + Send {
-    /// Appends the records of `batch`, closing datagrams as they become full. Allocates
-    /// nothing once `packets` has room.
+    /// Appends the records of `batch`, closing datagrams as they become full. Once
+    /// `packets` has room, some codecs still allocate a few bytes per new timestamp.
     fn pack(&mut self, batch: &Batch<'_>, packets: &mut Packets);
 
     /// Appends some closing information for the receiver, if the protocol has any. Returns `true`

@@ -1,6 +1,6 @@
-//! The table of series names of one connection, for text decoders.
+//! The table of series names of one connection, for every decoder whose records contain names.
 //!
-//! Senders repeat themselves: a name is usually followed by the same name as before. So the table
+//! Senders repeat themselves: a name is usually followed by the name that followed it before. So the table
 //! keeps names in the order of their first appearance, and a decoder compares with the next one
 //! before it searches. Names in any other order are found by hash.
 //!

@@ -17,7 +17,7 @@ pub use partial::Partial;
 /// The label that holds the name of a point's scope, if it has one.
 pub const SCOPE_LABEL: &str = "otel.scope.name";
 
-/// The value of a data point that says that there is none: Prometheus' marker of staleness.
+/// The value stored for a data point that is flagged as having none: Prometheus' staleness marker.
 pub const NO_VALUE: u64 = 0x7ff0_0000_0000_0002;
 
 /// The longest name of a series on the wire with its attributes, in bytes.

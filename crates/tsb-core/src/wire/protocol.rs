@@ -52,8 +52,8 @@ pub struct ProtocolCapabilities {
     /// Minimum distance of two distinct timestamps, in nanoseconds; at least 1. Finer timestamps
     /// are cut, so a plan with a shorter interval lets samples collide.
     pub resolution_ns: u64,
-    /// Whether samples carry a time. Otherwise the receiver's clock gives their time of arrival,
-    /// and the resolution is how often it is read.
+    /// Whether samples carry a time. Otherwise they get their time of arrival, and the resolution is the
+    /// interval at which the imitated server flushes.
     pub timestamps: bool,
     /// Whether NaN and the infinities are carried, bit for bit.
     pub special_values: bool,
@@ -188,7 +188,7 @@ impl Protocol {
                 streams: false,
                 datagrams: false,
                 http: true,
-                names: "any UTF-8 up to 32 KiB with its labels; names not empty, in remote-write nor values",
+                names: "any UTF-8 up to 32 KiB with its labels; no empty name, and in remote-write no empty label value",
             },
             Self::Statsd => ProtocolCapabilities {
                 resolution_ns: 10 * SECOND_NS,

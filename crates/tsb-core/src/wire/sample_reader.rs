@@ -1,4 +1,4 @@
-//! What an interface that is read through asks of the store behind it.
+//! How an interface that answers queries reads the store behind it.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use crate::time::Timestamp;
 /// Takes chunks of samples; `Break` ends the reading.
 pub type Take<'a> = dyn FnMut(&[Timestamp], &[f64]) -> ControlFlow<()> + 'a;
 
-/// What an interface asks of the store behind it. Every method may block. What was applied before
-/// is seen.
+/// Reads the store behind an interface. Every method may block, and sees all samples that were applied
+/// before the call.
 pub trait SampleReader: fmt::Debug + Send {
     /// The samples of a series from `start` to before `end`, oldest first.
     ///

@@ -1,9 +1,9 @@
 //! The information per value, calculated from the value models.
 //!
 //! The model's parameters and the previous value are assumed known. So the figure is what an ideal
-//! codec that knew the fleet file would need, and a lower bound for every lossless store. The true
-//! figure is slightly lower for one reason: reflection of a walk hides its direction. (A repeated
-//! value that draws its old level again is counted exactly.)
+//! codec that knew the fleet file would need: a lower bound for every lossless store, except for a
+//! small excess where the reflection of a walk hides its direction. (A repeated value that draws its
+//! old level again is counted exactly.)
 
 use super::value_model::{Clipped, ValueModel};
 

@@ -99,7 +99,7 @@ impl FleetSpec {
     /// The definition of the fleet.
     ///
     /// # Errors
-    /// Only for a user's file.
+    /// For a recording, which has no fleet file, and for an invalid file of the user.
     pub fn definition(&self) -> Result<FleetFile, WorkloadError> {
         match self {
             Self::Mix => FleetFile::builtin("mix"),

@@ -2,8 +2,8 @@
 //! series.
 //!
 //! Ids are dense and assigned in advance: host by host (hosts with the same interval together),
-//! and within a host by birth. So a group is a contiguous range of ids in every mode, and the
-//! series alive at the start are contiguous too.
+//! within a host message by message, and within a message by birth. So a group is a contiguous range
+//! of ids in every mode; the series alive at the start are contiguous only within a message.
 
 use std::ops::Range;
 

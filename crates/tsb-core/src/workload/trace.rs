@@ -5,7 +5,7 @@
 //! first copy and drawn from the seed for every other, so that copies are not synchronous. From
 //! tick `T` on the window repeats (a shifted copy wraps within it); [`Window`] contains that, and
 //! reports print it. An empty cell of the grid stays empty: nothing is sent. Any other recording
-//! is replayed at its own times: see `own`.
+//! is replayed at its own times: see `own_times`.
 
 mod grid_option;
 mod life;
@@ -527,7 +527,8 @@ fn copy_of(key: &SeriesKey, copy: usize) -> SeriesKey {
     SeriesKey::with_labels(key.name(), labels.chain([(COPY_LABEL, number.as_str())]))
 }
 
-/// Builds the groups: one per host and copy, or the whole tick in `asked` parts.
+/// Builds the groups: one per host and copy (one per message if `batch` is a number), or the whole
+/// tick in `tick_parts` parts. `asked` is the number of series.
 fn grouped(spec: &WorkloadSpec, mut layout: Layout, hosts: &[u32], asked: u32, interval_ns: u64) -> Layout {
     let mut sizes = Vec::new();
     let mut left = asked;

@@ -26,7 +26,7 @@ use crate::{Address, host_with_port};
 const POINTS_MAX: u64 = 1 << 17;
 /// Requests that are sent before their answers are read.
 const REQUESTS: usize = 64;
-/// Seconds behind now that a read without an end looks at.
+/// A read without an end looks this many seconds beyond the moment at which the client was opened.
 const AHEAD_S: i64 = 60;
 
 /// A client of one bucket.

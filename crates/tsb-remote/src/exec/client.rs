@@ -15,6 +15,7 @@ use super::message::{Body, REQUEST_MAX, Request};
 use super::options::ExecOptions;
 use crate::Client;
 use crate::acks::Acks;
+use crate::partly_sent::of_write;
 
 /// Series that are defined with one request.
 const DEFINE_MAX: usize = 4_096;
@@ -26,7 +27,7 @@ pub struct ExecClient {
     acks: Acks,
     /// The position that a flush to each level has covered.
     flushed: [AtomicU64; 4],
-    /// Held while a request is open; `close` waits for all of them.
+    /// Held while a call is under way; `close` waits for those, and not for cursors that are still read.
     requests: tokio::sync::RwLock<()>,
     /// Number of samples that were there when the program was started.
     initial_samples: u64,
@@ -107,7 +108,8 @@ impl ExecClient {
         let mut refused = Vec::new();
         for start in (0..batch.len()).step_by(REQUEST_MAX) {
             let end = batch.len().min(start + REQUEST_MAX);
-            let part = self.write_part(&batch.slice(start..end)).await?;
+            let part = self.write_part(&batch.slice(start..end)).await;
+            let part = part.map_err(|error| of_write(start > 0, error))?;
             refused.extend(part.into_iter().map(|(index, reason)| (index + start as u32, reason)));
         }
         Ok(refused)

@@ -20,7 +20,7 @@ impl Authorization {
         Self::new("Basic", &Secret::new(BASE64_STANDARD.encode(plain)))
     }
 
-    /// A secret of another scheme: `Bearer`, `Token`.
+    /// A secret of another scheme, such as `Bearer`.
     ///
     /// # Errors
     /// [`Error::Spec`], which does not quote it, for a secret that no header can hold.

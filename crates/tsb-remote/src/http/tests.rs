@@ -1,4 +1,4 @@
-//! The room against servers of a few lines that answer, stall, break off and talk nonsense.
+//! The module against servers of a few lines that answer, stall, break off and talk nonsense.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The client: writes batches as JSON, and answers queries by the server's.
+//! The client: writes batches as JSON, and answers queries by queries of the server.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -8,7 +8,7 @@ use crate::TlsOptions;
 #[derive(Clone, Debug)]
 pub struct KairosDbOptions {
     /// `HOST[:PORT]` of the telnet listener, which answers nothing: samples go there, and are read back
-    /// over HTTP.
+    /// over HTTP. Without a port: 4242.
     pub put: Option<String>,
     /// Whom to trust; absent: the connection is in the clear.
     pub tls: Option<TlsOptions>,

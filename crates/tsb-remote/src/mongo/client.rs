@@ -15,6 +15,7 @@ use super::layout::{Layout, mohawk};
 use super::options::{LayoutKind, MongoOptions};
 use crate::Client;
 use crate::acks::Acks;
+use crate::partly_sent::of_write;
 use crate::series_registry::SeriesRegistry;
 use tsb_stores::error::Result;
 use tsb_stores::parts::labels_to_json;
@@ -136,8 +137,8 @@ impl MongoClient {
     }
 
     /// Writes a batch whose ids are numbers. Returns the refused samples, by index. Each command
-    /// starts after the previous one was answered.
-    async fn write_batch(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
+    /// starts after the previous one was answered; `is_partly_sent` is set once one was.
+    async fn write_batch(&self, batch: &Batch<'_>, is_partly_sent: &mut bool) -> Result<Vec<(u32, Reason)>> {
         const ACTION: &str = "write samples";
         let mut refused = Vec::new();
         let first = self.attempted.fetch_add(batch.len() as u64, Ordering::Relaxed);
@@ -160,6 +161,7 @@ impl MongoClient {
             for mut command in commands {
                 let body = std::mem::take(&mut command.body);
                 let reply = WriteReply::of(&self.connection.write(ACTION, body).await?);
+                *is_partly_sent = true;
                 if let Some(why) = reply.concern {
                     return Err(self.connection.unknown(ACTION, why));
                 }
@@ -183,8 +185,9 @@ impl MongoClient {
         ))
     }
 
-    /// As Mohawk does it: for each sample a lookup of the metric, and an insert.
-    async fn write_each_sample(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
+    /// As Mohawk does it: for each sample a lookup of the metric, and an insert. Sets `is_partly_sent` once
+    /// an insert was answered.
+    async fn write_each_sample(&self, batch: &Batch<'_>, is_partly_sent: &mut bool) -> Result<Vec<(u32, Reason)>> {
         let mut refused = Vec::new();
         for index in 0..batch.len() {
             let name = self.layout.name(batch.id(index).0);
@@ -199,6 +202,7 @@ impl MongoClient {
                 }
             };
             let reply = WriteReply::of(&self.connection.write("write a sample", insert).await?);
+            *is_partly_sent = true;
             if let Some(why) = reply.concern {
                 return Err(self.connection.unknown("write a sample", why));
             }
@@ -293,10 +297,12 @@ impl Client for MongoClient {
         let mut numbers = Vec::new();
         let numbered = self.registry.keys().numbered(batch, &mut numbers)?;
         self.save_series().await?;
+        let mut is_partly_sent = false;
         let rejected = match self.layout.kind() {
-            LayoutKind::Mohawk => self.write_each_sample(&numbered).await?,
-            _ => self.write_batch(&numbered).await?,
+            LayoutKind::Mohawk => self.write_each_sample(&numbered, &mut is_partly_sent).await,
+            _ => self.write_batch(&numbered, &mut is_partly_sent).await,
         };
+        let rejected = rejected.map_err(|error| of_write(is_partly_sent, error))?;
         Ok(self
             .acks
             .ack(batch.len(), &rejected, refused, self.options.write_concern.durability()))

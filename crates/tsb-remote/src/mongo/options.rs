@@ -83,7 +83,7 @@ pub struct MongoOptions {
     pub auth_database: Option<String>,
     /// Whether to use TLS.
     pub tls: bool,
-    /// File with the trusted certificates; `None`: the system's.
+    /// File with the trusted certificates; `None`: those of Mozilla's list.
     pub tls_ca: Option<PathBuf>,
     /// Whether to remove what an earlier run left in the database.
     pub drop: bool,

@@ -17,7 +17,7 @@ use tokio_postgres::{Config, Connection, Error as DriverError, NoTls, Statement}
 use super::options::PostgresOptions;
 use super::schema;
 use super::tls::Tls;
-use crate::Address;
+use crate::{Address, host_with_port};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::lock;
 
@@ -321,14 +321,13 @@ fn config(address: &Address, options: &PostgresOptions) -> Result<Config> {
     let mut config = Config::new();
     let hosts: Vec<&str> = address.hosts().split(',').collect();
     for host in &hosts {
-        let (host, port) = match host.rsplit_once(':') {
-            Some((host, port)) => {
-                let wrong = |_| schema::error(format!("{port:?} is no port: write HOST:PORT"));
-                (host, port.parse().map_err(wrong)?)
-            }
-            None => (*host, PORT),
-        };
-        config.host(host).port(port);
+        let named = host_with_port(host, PORT);
+        let (host, port) = named.rsplit_once(':').unwrap_or((&named, ""));
+        let wrong = |_| schema::error(format!("{port:?} is no port: write HOST:PORT"));
+        // The driver takes an IPv6 address without its brackets.
+        config
+            .host(host.trim_matches(['[', ']']))
+            .port(port.parse().map_err(wrong)?);
     }
     if hosts.len() > 1 {
         // One of them is the primary.

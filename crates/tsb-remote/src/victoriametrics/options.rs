@@ -10,7 +10,7 @@ pub struct VictoriaOptions {
     /// Maximum number of samples per request, at least 1.
     pub lines: usize,
     /// `HOST[:PORT]` of the listener for OpenTSDB's lines, which answers nothing: samples go there, and
-    /// are read back over HTTP.
+    /// are read back over HTTP. Without a port: 4242.
     pub put: Option<String>,
     /// Whom to trust; absent: the connection is in the clear.
     pub tls: Option<TlsOptions>,

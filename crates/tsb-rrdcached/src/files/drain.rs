@@ -54,8 +54,9 @@ struct WriteOutcome {
     /// Bytes of the text that are written or refused for good: the rest is retried.
     done_bytes: usize,
     why: Option<RrdError>,
-    /// The file is damaged or missing. The queue is tried once more, in case another process is
-    /// just replacing the file, and is then lost.
+    /// The file is damaged or missing. The queue of a missing file is lost at once. That of a
+    /// damaged file is tried once more, in case another process is just replacing the file, and is
+    /// then lost.
     is_damaged: bool,
     /// The file was replaced by one that our own engine cannot handle.
     is_for_librrd: bool,

@@ -106,7 +106,7 @@ pub(super) struct CacheCounters {
     pub(super) flushes_received: AtomicU64,
     pub(super) updates_written: AtomicU64,
     pub(super) write_failures: AtomicU64,
-    /// Number of values in the journal.
+    /// Number of values given to the journal since the cache was opened.
     pub(super) journaled_values: AtomicU64,
     pub(super) values_rejected: AtomicU64,
 }

@@ -1,8 +1,9 @@
 //! Computes what a consolidating store must hold of one series, from the samples sent to it.
 //!
-//! It follows the definitions, not librrd's algorithm: a sample gives the rate since the
-//! previous sample, a step is the mean over its known time, and a row is made of its steps. It
-//! shares no code with any store. Rows that depend on samples which may not have arrived are not
+//! It follows the definitions (a sample gives the rate since the previous sample, a step is the mean over
+//! its known time, and a row is made of its steps), and librrd where that differs from them: the start of
+//! a file, gaps over several steps, and what a counter adds when it wraps. It shares no code with any
+//! store. Rows that depend on samples which may not have arrived are not
 //! judged. Pure: no I/O, no clock.
 
 mod uncertain;
@@ -112,7 +113,7 @@ impl RateSpan {
     }
 }
 
-/// How far a counter has grown that wraps at 32 or at 64 bits.
+/// How far a counter has grown that wraps at 32 or at 64 bits, with librrd's constants.
 fn growth(before: f64, after: f64) -> f64 {
     let mut grown = after - before;
     if grown < 0.0 {

@@ -114,7 +114,7 @@ impl WrongAnswers {
             .collect();
         let more = self.series - self.named.len() as u64;
         if more > 0 {
-            lines.push(format!("and `newest` was wrong of {more} more series"));
+            lines.push(format!("and answers about {more} more series were wrong"));
         }
         lines
     }
@@ -307,7 +307,7 @@ mod tests {
         let key = workload.catalog().key(SeriesId(0)).unwrap();
         assert!(lines[0].starts_with(&format!("newest of {key} (#0): ")), "{lines:?}");
         assert!(lines[0].ends_with("and a query returns no sample"), "{lines:?}");
-        assert_eq!(lines[NAMED_MAX], "and `newest` was wrong of 3 more series");
+        assert_eq!(lines[NAMED_MAX], "and answers about 3 more series were wrong");
         let mut heard = NewestAnswers::new(1);
         heard.note(SeriesId(0), &[at(5)], at(4), Timestamp::MIN);
         assert_eq!(heard.check(SeriesId(0), at(4), at(5), at(5), Timestamp::MIN), None);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use tsb_core::report::canary::FaultKind;
 use tsb_core::{Durability, SeriesId, Timestamp};
 
+use super::questions::AnswerOutcome;
 use super::states::{KnownSample, SampleState, SampleStates};
 use super::stream::{Stream, StreamPlace};
 use super::tally::{CanaryTally, Fault};
@@ -46,7 +47,7 @@ pub(super) struct AnswerJudge<'a> {
     question: &'static str,
     /// The first sample that no row has passed yet.
     at: StreamPlace,
-    is_right: bool,
+    outcome: AnswerOutcome,
 }
 
 impl<'a> AnswerJudge<'a> {
@@ -70,7 +71,7 @@ impl<'a> AnswerJudge<'a> {
             now,
             question,
             at,
-            is_right: true,
+            outcome: AnswerOutcome::Right,
         }
     }
 
@@ -78,7 +79,7 @@ impl<'a> AnswerJudge<'a> {
     pub(super) fn take(&mut self, series: SeriesId, times: &[Timestamp], values: &[f64]) {
         if series.0 < self.at.series || !self.asked.series.contains(&series.0) {
             // Not one of those that were asked, or out of their order.
-            self.is_right = false;
+            self.outcome = AnswerOutcome::Wrong;
             return;
         }
         while self.at.series < series.0 {
@@ -89,13 +90,13 @@ impl<'a> AnswerJudge<'a> {
         }
     }
 
-    /// Ends a whole answer. Returns whether everything in it was right.
-    pub(super) fn end(mut self) -> bool {
+    /// Ends a whole answer. A fault that an earlier answer showed does not count against it again.
+    pub(super) fn end(mut self) -> AnswerOutcome {
         while self.at.series < self.asked.series.end {
             self.end_series();
         }
         self.tally.end_answer();
-        self.is_right
+        self.outcome
     }
 
     /// Ends an answer that broke off: what it does not have says nothing.
@@ -138,6 +139,12 @@ impl<'a> AnswerJudge<'a> {
         let Some(before) = self.states.get(place) else { return };
         let for_s = self.now.elapsed_s.saturating_sub(before.since_s);
         let mut known = before;
+        // A sample that was in no answer yet may come later.
+        let mut outcome = if before.was_seen {
+            AnswerOutcome::Wrong
+        } else {
+            AnswerOutcome::Late
+        };
         match before.state {
             SampleState::Expected if !before.was_seen && for_s < self.deadlines.visible_s => return,
             SampleState::Expected | SampleState::Suspect => {
@@ -146,12 +153,13 @@ impl<'a> AnswerJudge<'a> {
             }
             SampleState::Missing if for_s >= self.deadlines.lost_s => {
                 known.state = SampleState::Lost;
+                outcome = AnswerOutcome::Wrong;
                 self.count(FaultKind::Lost, place, before, None);
             }
             SampleState::Missing => {}
             _ => return,
         }
-        self.is_right = false;
+        self.outcome = self.outcome.max(outcome);
         self.states.put(place, known);
     }
 
@@ -180,14 +188,16 @@ impl<'a> AnswerJudge<'a> {
                 Some(FaultKind::Altered)
             }
             (_, false) => {
-                self.is_right = false;
+                self.outcome = AnswerOutcome::Wrong;
                 known.state = SampleState::Suspect;
                 None
             }
         };
         self.states.put(place, known);
         if let Some(kind) = kind {
-            self.is_right &= matches!(kind, FaultKind::Late | FaultKind::Returned);
+            if !matches!(kind, FaultKind::Late | FaultKind::Returned) {
+                self.outcome = AnswerOutcome::Wrong;
+            }
             self.count(kind, place, before, Some(value));
         }
     }
@@ -201,14 +211,14 @@ impl<'a> AnswerJudge<'a> {
         if known.is_acknowledged && !known.is_duplicated {
             known.is_duplicated = true;
             self.states.put(place, known);
-            self.is_right = false;
+            self.outcome = AnswerOutcome::Wrong;
             self.count(FaultKind::Duplicated, place, known, Some(value));
         }
     }
 
     /// A row at a time that the stream does not have, or that was not asked for.
     fn stray(&mut self, at: Timestamp, value: f64) {
-        self.is_right = false;
+        self.outcome = AnswerOutcome::Wrong;
         if self.tally.is_new_stray(self.at.series, at) {
             let mut fault = self.fault(FaultKind::Invented, self.at.series, at);
             fault.found = Some(value);

@@ -9,6 +9,18 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 /// The longest range of a random question, and of one about doubtful samples.
 pub(super) const RANDOM_NS: i64 = HOUR_NS;
 
+/// What an answer was like; the worst of its samples counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AnswerOutcome {
+    /// Everything in it was right.
+    Right,
+    /// It lacked a sample that had to be visible and was in no answer yet.
+    Late,
+    /// A sample was lost, altered, invented or duplicated, or was in an earlier answer and not in this
+    /// one.
+    Wrong,
+}
+
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum QuestionKind {
@@ -49,6 +61,7 @@ pub(super) struct Questions {
 #[derive(Clone, Debug, Default)]
 struct Answers {
     right: u64,
+    late: u64,
     wrong: u64,
     failed: u64,
     times: CallTimes,
@@ -146,10 +159,13 @@ impl Questions {
     }
 
     /// Notes an answer, and the time that it took.
-    pub(super) fn answered(&mut self, kind: QuestionKind, is_right: bool, time_ns: u64) {
+    pub(super) fn answered(&mut self, kind: QuestionKind, outcome: AnswerOutcome, time_ns: u64) {
         let answers = self.answers.entry(kind).or_default();
-        answers.right += u64::from(is_right);
-        answers.wrong += u64::from(!is_right);
+        *match outcome {
+            AnswerOutcome::Right => &mut answers.right,
+            AnswerOutcome::Late => &mut answers.late,
+            AnswerOutcome::Wrong => &mut answers.wrong,
+        } += 1;
         answers.times.add(time_ns);
     }
 
@@ -169,7 +185,7 @@ impl Questions {
         answers
             .map(|(kind, answers)| {
                 let time = Quantiles::new(answers.times.histogram());
-                let question = CanaryQuestion::new(answers.right, answers.wrong, answers.failed, time);
+                let question = CanaryQuestion::new([answers.right, answers.late, answers.wrong, answers.failed], time);
                 (kind.name().to_owned(), question)
             })
             .collect()
@@ -205,13 +221,14 @@ mod tests {
     #[test]
     fn answers_are_counted_by_question() {
         let mut questions = Questions::new(HOUR_NS);
-        questions.answered(QuestionKind::Newest, true, 5);
-        questions.answered(QuestionKind::Newest, false, 7);
+        questions.answered(QuestionKind::Newest, AnswerOutcome::Right, 5);
+        questions.answered(QuestionKind::Newest, AnswerOutcome::Late, 6);
+        questions.answered(QuestionKind::Newest, AnswerOutcome::Wrong, 7);
         questions.failed(QuestionKind::Newest);
         let report = questions.report();
         let newest = report["newest"];
-        assert_eq!((newest.right, newest.wrong, newest.failed), (1, 1, 1));
-        assert_eq!((newest.answer.count, newest.answer.max_ns), (2, Some(7)));
+        assert_eq!((newest.right, newest.late, newest.wrong, newest.failed), (1, 1, 1, 1));
+        assert_eq!((newest.answer.count, newest.answer.max_ns), (3, Some(7)));
         // Those that were not asked are there with zeros.
         assert_eq!(report.len(), 6);
         assert_eq!(report["doubtful"], CanaryQuestion::default());

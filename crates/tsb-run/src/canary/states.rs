@@ -35,7 +35,7 @@ pub(super) struct KnownSample {
     /// An answer had it, with the right value.
     pub(super) was_seen: bool,
     pub(super) is_duplicated: bool,
-    /// When it got into this state, in seconds since the canary was started.
+    /// When it was written, or was first missing in an answer, in seconds since the canary was started.
     pub(super) since_s: u32,
 }
 

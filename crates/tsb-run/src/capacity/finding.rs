@@ -9,7 +9,7 @@ use super::load::Find;
 use super::search::{Finding, Limit, Purpose};
 
 /// How intervals are computed, for the report.
-const METHOD: &str = "the load at which half of the probes hold, with the interval that leaves 2.5 % of its posterior \
+const METHOD: &str = "the load at which half of the probes that do not lapse hold, with the interval that leaves 2.5 % of its posterior \
      probability on each side, over all probes but those of the downward pass; how much the knee varies from probe to \
      probe, and how often a probe breaks at any load, are unknowns of the same fit";
 
@@ -39,16 +39,20 @@ impl Limit {
         }
     }
 
-    /// Why it leaves no capacity.
+    /// What it was, as a sentence.
     const fn why(self) -> &'static str {
         match self {
             Self::Generator => "the generator cannot offer more: add --workers, or larger batches",
             Self::Wire => "samples were lost between emitter and store: the wire was the limit",
-            Self::Machine => "the machine was disturbed in every try: leave it alone, and look at tsb doctor",
+            Self::Machine => {
+                "the machine was disturbed in several probes in a row: leave it alone, and look at tsb doctor"
+            }
             Self::Objective => "the runs lack a figure that the objective names",
             Self::Highest => "every load held, up to the highest that may be probed",
             Self::Lowest => "every load broke, down to the lowest that may be probed",
-            Self::Budget => "the search ended before one load held and one broke: give it more --max-time",
+            Self::Budget => {
+                "the search ended before one load held and one broke: see the notes, or give it more --max-time or --max-probes"
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use tsb_core::verdict::Status;
 use super::search::{Limit, ProbeResult};
 use super::steady::{Backlog, GROWTH_MAX};
 
-/// The objective: the conditions that do not hold in a run.
+/// The objective: a function that returns the conditions that do not hold in a run.
 pub type Objective<'a> = &'a dyn Fn(&Run) -> Vec<BrokenCondition>;
 
 /// The judgement of a probe.
@@ -22,8 +22,9 @@ pub struct Judgement {
     pub backlog: Option<Backlog>,
 }
 
-/// Judges a run against the objective and the conditions that every probe has to meet: the verdict
-/// is not INVALID, nothing else makes it STORE-LIMITED, and the state is steady.
+/// Judges a run against the objective and the conditions that every probe has to meet: the verdict is
+/// not INVALID, no measurement makes it STORE-LIMITED, the backlog does not grow, and something was
+/// accepted.
 ///
 /// A probe that meets all of them held, whatever disturbed it: a disturbance makes figures worse.
 /// One that does not, and was limited by the generator, the wire or the machine, says nothing about

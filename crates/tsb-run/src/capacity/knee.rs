@@ -1,4 +1,5 @@
-//! What a list of probes says about the knee: the load at which half of the probes hold.
+//! What a list of probes says about the knee: the load at which half of the probes that do not lapse
+//! hold.
 //!
 //! A probe at load `x` holds with probability
 //! `LUCK + (1 - LUCK - lapse) / (1 + exp((ln x - ln knee) / scale))`. The knee, the scale (how much

@@ -94,7 +94,7 @@ impl Find {
         Ok(natural.round().max(1.0) as u64)
     }
 
-    /// The plan of a probe at a load, without its store.
+    /// The plan of a probe at a load. Its store is that of `plan`; the caller gives it a place of its own.
     ///
     /// # Errors
     /// [`Error::Plan`] if the load cannot be planned, such as too many series.

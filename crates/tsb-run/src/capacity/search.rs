@@ -20,7 +20,8 @@ const VOID_MAX: u32 = 3;
 const DISTURBED_MAX: u32 = 5;
 /// Most doublings of the wait after a failed probe.
 const SETTLE_DOUBLINGS: u32 = 3;
-/// Fewest probes between the first interval that is narrow enough and the end.
+/// Once the interval is narrow enough, the search goes on until this many probes are within 5 % of the
+/// estimate, or this many were made since.
 const PROBES_NEAR: usize = 6;
 /// Part of the probability from which the next load is drawn.
 const DRAWN_FROM: (f64, f64) = (0.35, 0.65);
@@ -121,7 +122,7 @@ pub enum Step {
 pub enum Finding {
     /// The store was the limit.
     Found {
-        /// The load at which half of the probes hold.
+        /// The load at which half of the probes that do not lapse hold.
         load: f64,
         /// Lower end of the interval.
         low: f64,
@@ -131,7 +132,8 @@ pub enum Finding {
         narrow: bool,
         /// The two passes, if they were made.
         passes: Option<Passes>,
-        /// What ended the search early.
+        /// What besides its budget or a stop ended it early; time or probes that ran out show only as
+        /// `narrow: false`.
         ended: Option<Limit>,
     },
     /// There is no capacity, because something else was the limit.

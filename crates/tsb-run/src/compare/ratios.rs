@@ -59,8 +59,9 @@ fn blocks(rounds: &[RoundReport], metric: &str, a: usize, b: usize) -> Option<Ve
     rounds.iter().map(block).collect()
 }
 
-/// Whether the rounds have answered for each two sides and each of [`DECIDING`]. A single side has
-/// nothing to answer.
+/// Whether no more rounds are needed, by [`have_answered`], for every two sides and each of
+/// [`DECIDING`] that both have. `enough` is the relative difference that has to be detectable. A single
+/// side is never clear.
 pub(super) fn are_clear(sides: usize, rounds: &[RoundReport], enough: f64) -> bool {
     sides > 1
         && pairs(sides).all(|(a, b)| {

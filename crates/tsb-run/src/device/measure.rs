@@ -26,7 +26,8 @@ pub struct MeasureBounds {
     /// Size of the file, in bytes; rounded down to whole MiB, and at least 4 MiB. The file is
     /// written once, and then in part.
     pub file_bytes: u64,
-    /// Longest time of each of the nine parts, in nanoseconds; a request in flight is awaited.
+    /// Longest time of each of the eight parts, in nanoseconds, after the file was filled once; a request
+    /// in flight is awaited.
     pub part_ns: u64,
     /// Requests in flight where many are, in [1, 64].
     pub depth: usize,

@@ -28,7 +28,8 @@ use worker::Written;
 const TTL_NS: u64 = 30 * SECOND_NS;
 /// Between two scans at least, in nanoseconds.
 const SCAN_EVERY_NS: u64 = 5 * SECOND_NS;
-/// A put of the last interval that takes longer than this is behind: the next second's are due.
+/// If the median put of the last interval takes longer than this, the store is behind: the next
+/// second's puts are due.
 const BEHIND_S: f64 = 1.0;
 
 /// A run of the corrected experiment.

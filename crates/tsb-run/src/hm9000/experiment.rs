@@ -39,7 +39,7 @@ const VIRTUAL_APPS_QUICK: [usize; 3] = [1_000, 30_500, 100_000];
 /// What is asked of the experiment.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The part that is reported.
+    /// The settings, which the report repeats.
     pub plan: Hm9000Plan,
     /// Whether it is the smaller version, which runs as it was on one store only: etcd by version 2,
     /// or else the first.
@@ -54,7 +54,7 @@ pub struct Request<'a> {
     pub stop: Arc<AtomicBool>,
 }
 
-/// A store that still keeps up.
+/// A store in the corrected experiment.
 struct Candidate {
     layout: Layout,
     /// Whether it broke, or could not be opened.

@@ -207,7 +207,7 @@ impl OpenedKeys {
         }
     }
 
-    /// Removes what was stored, and closes the store.
+    /// Removes what was stored, and closes the store; the file of `sqlite:` goes with its folder.
     ///
     /// # Errors
     /// Those of the store, and of removing files.

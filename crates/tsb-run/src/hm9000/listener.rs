@@ -22,7 +22,7 @@ const DESIRED_TTL_NS: u64 = 120 * SECOND_NS;
 const SLOW_NS: u64 = SECOND_NS;
 /// Age at which the cache of instances is read from the store again, in nanoseconds.
 const CACHE_NS: u64 = 20 * SECOND_NS;
-/// Seconds for which the first bump must be past before the actual state is fresh.
+/// Seconds that must have passed since the first bump before the actual state is fresh.
 const GRACE_S: i64 = 30;
 const DESIRED: &str = "v1/apps/desired";
 const PRESENCE: &str = "v1/dea-presence";

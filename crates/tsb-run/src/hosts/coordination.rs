@@ -36,7 +36,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub enum CoordinatorAddress {
     /// `etcd://HOST[:PORT][,HOST...]/PREFIX`, with the options of the store `etcd:`.
     Etcd(Box<Spec>),
-    /// `folder:PATH`: processes of one machine.
+    /// `folder:PATH`, for processes of one machine: a new or empty folder, or one of an earlier run, from
+    /// which everything is removed before and after the run.
     Folder(PathBuf),
 }
 

@@ -122,6 +122,16 @@ pub(super) struct LeaderState {
     /// The hosts without which the run goes on.
     #[serde(default)]
     pub lost: BTreeSet<String>,
+    /// The hosts among which the fleet is divided; empty before it is.
+    #[serde(default)]
+    pub chosen: BTreeSet<String>,
+}
+
+impl LeaderState {
+    /// Whether the fleet is divided among other hosts.
+    pub(super) fn is_without(&self, host: &str) -> bool {
+        !self.chosen.is_empty() && !self.chosen.contains(host)
+    }
 }
 
 /// `alive/HOST`: that a host is there, and how far it is.

@@ -18,6 +18,8 @@ use tsb_stores::{Error, Reason, Refusals, Result};
 
 /// The end of a file's name: no key ends so, since a segment has no `=`.
 const ENDING: &str = "=value";
+/// An empty file that says that the folder is one of keys, whose contents may be removed.
+const MARKER: &str = "=keys";
 
 /// A folder of keys.
 pub(super) struct KeyedFolder {
@@ -43,10 +45,11 @@ impl KeyedFolder {
     /// `clock`.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If it cannot be created, or holds something else: [`delete_below`](KeyedStore::delete_below)
+    /// would remove that.
     pub(super) fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let made = create(folder);
-        made.map_err(|error| failed("create", folder, error))?;
+        let made = create(folder).and_then(|()| mark(folder));
+        made.map_err(|error| failed("keep keys in", folder, error))?;
         Ok(Self {
             folder: folder.to_owned(),
             clock,
@@ -154,12 +157,11 @@ impl KeyedStore for KeyedFolder {
 
     fn delete_below(&self, prefix: Option<&Key>) -> Result<()> {
         self.open.check_open()?;
-        let folder = prefix.map_or_else(|| self.folder.clone(), |prefix| self.folder.join(prefix.as_str()));
-        match fs::remove_dir_all(&folder) {
-            Err(error) if !is_gone(&error) => return Err(failed("remove", &folder, error)),
-            _ => {}
-        }
-        create(&self.folder).map_err(|error| failed("create", &self.folder, error))
+        let removed = match prefix {
+            Some(prefix) => remove(&self.folder.join(prefix.as_str())),
+            None => remove_all_but_marker(&self.folder),
+        };
+        removed.map_err(|error| failed("remove keys in", &self.folder, error))
     }
 
     fn get(&self, key: &Key) -> Result<Option<String>> {
@@ -176,6 +178,42 @@ impl KeyedStore for KeyedFolder {
     fn close(&self) -> Result<()> {
         self.open.close();
         Ok(())
+    }
+}
+
+/// Puts the marker into a folder that is empty, or has it.
+fn mark(folder: &Path) -> io::Result<()> {
+    let marker = folder.join(MARKER);
+    let is_empty = fs::read_dir(folder)?.next().is_none();
+    // The marker comes first into a folder, so another process may just have put it there.
+    if !is_empty && !marker.exists() {
+        return Err(io::Error::other(
+            "it is not empty, and a run removes everything in the folder of its hosts: give a new one",
+        ));
+    }
+    fs::write(marker, "")
+}
+
+fn remove_all_but_marker(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !path.ends_with(MARKER) {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file or a folder, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
+    match removed {
+        Err(error) if !is_gone(&error) => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -239,6 +277,26 @@ mod tests {
         }
         fn clock(&self) -> Arc<dyn Clock> {
             Arc::clone(&self.clock) as Arc<dyn Clock>
+        }
+    }
+
+    #[test]
+    fn a_folder_that_holds_something_else_is_refused_and_kept() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        let home = tempfile::tempdir().unwrap();
+        let letter = home.path().join("letter.txt");
+        fs::write(&letter, "dear").unwrap();
+        let refused = KeyedFolder::open(home.path(), Arc::clone(&clock)).unwrap_err();
+        assert!(format!("{refused:?}").contains("not empty"), "{refused:?}");
+        assert_eq!(fs::read_to_string(&letter).unwrap(), "dear");
+        let own = home.path().join("run");
+        for _ in 0..2 {
+            let keys = KeyedFolder::open(&own, Arc::clone(&clock)).unwrap();
+            let key = Key::new("plan").unwrap();
+            let put = Put::new(key.clone(), "text".to_owned());
+            let _ = keys.put(&[put], &mut Refusals::new()).unwrap();
+            keys.delete_below(None).unwrap();
+            assert_eq!(keys.get(&key).unwrap(), None);
         }
     }
 

@@ -155,6 +155,7 @@ impl Leader<'_> {
         self.coordination.put(PLAN, &shared)?;
         self.controls.enter(Phase::Preparing);
         let joined = self.all_joined()?;
+        self.change_state(|state| state.chosen = joined.keys().cloned().collect())?;
         let mut hosts = self.share_out(joined)?;
         self.all_ready(&mut hosts)?;
         let base_ns = self.start()?;

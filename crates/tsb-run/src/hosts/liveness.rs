@@ -36,6 +36,8 @@ pub(super) struct Exchange {
     pub is_stopped: AtomicBool,
     /// Set when the run went on without this host, or its leader is gone.
     pub is_lost: AtomicBool,
+    /// Set, besides, when the fleet was divided among other hosts.
+    pub is_surplus: AtomicBool,
 }
 
 /// Waits until the sender of `over` is dropped, at most this long. Returns whether it was.
@@ -77,7 +79,7 @@ impl Exchange {
             return;
         };
         match leader {
-            Some(leader) if !leader.lost.contains(host) => {
+            Some(leader) if !leader.lost.contains(host) && !leader.is_without(host) => {
                 if stop.load(Ordering::SeqCst) {
                     self.pass_on_stop(coordination, host);
                 } else if leader.stopped_by.is_some() {
@@ -85,7 +87,9 @@ impl Exchange {
                     stop.store(true, Ordering::SeqCst);
                 }
             }
-            _ => {
+            other => {
+                let is_surplus = other.is_some_and(|leader| leader.is_without(host));
+                self.is_surplus.store(is_surplus, Ordering::Release);
                 self.is_lost.store(true, Ordering::Release);
                 stop.store(true, Ordering::SeqCst);
             }
@@ -213,6 +217,23 @@ mod tests {
             assert!(exchange.is_lost.load(Ordering::Acquire));
             let said: Option<HostProgress> = coordination.get(&documents::of(ALIVE, "h")).unwrap();
             assert_eq!(said, None, "it is in nobody's way");
+        }
+    }
+
+    #[test]
+    fn a_host_that_joins_too_late_ends_and_the_chosen_go_on() {
+        let (coordination, _) = coordination();
+        let state = LeaderState {
+            chosen: ["a".to_owned(), "b".to_owned()].into(),
+            ..LeaderState::default()
+        };
+        coordination.put(LEADER, &state).unwrap();
+        for (host, is_surplus) in [("a", false), ("c", true)] {
+            let (exchange, stop) = (Exchange::default(), AtomicBool::new(false));
+            exchange.hear(&coordination, host, &stop);
+            assert_eq!(exchange.is_surplus.load(Ordering::Acquire), is_surplus, "{host}");
+            assert_eq!(exchange.is_lost.load(Ordering::Acquire), is_surplus, "{host}");
+            assert_eq!(stop.load(Ordering::SeqCst), is_surplus, "{host}");
         }
     }
 

@@ -84,10 +84,15 @@ pub fn join(
         let _ = keeper.join();
         result
     });
+    if member.exchange.is_surplus.load(Ordering::Acquire) {
+        return Err(Error::plan(format!("cannot take part as {}", options.name))
+            .because_of(format!("the run has begun with {} other hosts", shared.hosts))
+            .hint("give the leader a higher --hosts, or join the next run"));
+    }
     if member.exchange.is_lost.load(Ordering::Acquire) {
         return Err(
             Error::unreachable("the run went on without this host, or its leader is gone")
-                .because_of("for ten seconds one of both did not hear of the other"),
+                .because_of("its leader has ended the run, has gone, or counts this host as lost"),
         );
     }
     result
@@ -177,7 +182,7 @@ impl Member<'_> {
         };
         self.coordination.put(&self.key(JOINED), &joined)?;
         controls.note(&format!(
-            "joined as {}, one of {} hosts",
+            "joined as {}; the run begins with {} hosts",
             self.options.name, shared.hosts
         ));
         let share: Share = wait_for(

@@ -234,8 +234,8 @@ fn notes(parts: &[MeasuredPart]) -> Vec<String> {
         .max();
     notes.extend(uncertainty.map(|ns| {
         format!(
-            "{} hosts began together to within {}; a staleness may be off by as much, and no response time spans two \
-             clocks",
+            "{} hosts began within {} of the leader's start, so two of them up to twice that apart; a staleness may be \
+             off by as much, and no response time spans two clocks",
             parts.len(),
             units::nanos(ns)
         )

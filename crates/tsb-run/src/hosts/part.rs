@@ -17,15 +17,15 @@ pub struct HostPart {
     pub run: Run,
     /// When it began to send, on the clock of its recordings.
     pub start_ns: u64,
-    /// Due to done, by interval.
+    /// Time from when an operation was due until it was done, by interval.
     pub response: Recording,
-    /// Start until read by a listener, where one was between.
+    /// Time from its start until our listener had read it; empty without a listener.
     pub delivery: Histogram,
-    /// Start to done, or read to done.
+    /// Time from its start, or from when the listener had read it, until it was done.
     pub service: Histogram,
-    /// Due to start.
+    /// Time from when it was due until its start.
     pub lag: Histogram,
-    /// The generator's own part of it.
+    /// The part of [`Self::lag`] that the generator caused itself.
     pub own_lag: Histogram,
     /// Ages of the newest visible samples.
     pub staleness: Staleness,

@@ -145,6 +145,12 @@ impl Journal {
             text.push_str(&line);
             match record {
                 Record::Reached(_) => state.latest = line,
+                Record::Run(_) => {
+                    // This run's claims do not supersede the last ones of the run before.
+                    let before = std::mem::take(&mut state.latest);
+                    state.lasting.extend_from_slice(before.as_bytes());
+                    state.lasting.extend_from_slice(line.as_bytes());
+                }
                 _ => state.lasting.extend_from_slice(line.as_bytes()),
             }
         }
@@ -186,7 +192,7 @@ impl Journal {
             return Ok(());
         }
         if self.is_named {
-            self.append(section, &[Record::WorkEnd {}]);
+            self.append(section, &[Record::Complete {}]);
             self.sync();
             return Ok(());
         }
@@ -225,6 +231,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::read::tests::header;
     use super::super::record::Reached;
     use super::*;
 
@@ -235,7 +242,7 @@ mod tests {
         let journal = Journal::named(&path);
         journal.forget();
         assert!(!path.exists());
-        let records = [Record::Reached(Reached::default()), Record::WorkEnd {}];
+        let records = [Record::Reached(Reached::default()), Record::Complete {}];
         let section = journal.begin(1);
         journal.append(section, &records);
         journal.forget();
@@ -247,6 +254,34 @@ mod tests {
     }
 
     #[test]
+    fn a_rewritten_journal_keeps_the_last_claims_of_each_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.journal");
+        let journal = Journal::named(&path);
+        let reached = |sent| Reached {
+            sent,
+            ..Reached::default()
+        };
+        let section = journal.begin(1);
+        journal.append(section, &[header(), Record::Reached(reached(7))]);
+        let section = journal.begin(2);
+        journal.append(section, &[header()]);
+        // As many records as make the file be written anew.
+        let mut written = 0;
+        for sent in 0.. {
+            let before = fs::metadata(&path).unwrap().len();
+            journal.append(section, &[Record::Reached(reached(sent))]);
+            written = sent;
+            if fs::metadata(&path).unwrap().len() < before {
+                break;
+            }
+        }
+        let contents = crate::journal::read(&path).unwrap();
+        let claims: Vec<&Reached> = contents.sections.iter().map(|section| &section.reached).collect();
+        assert_eq!(claims, [&reached(7), &reached(written)]);
+    }
+
+    #[test]
     fn a_journal_does_not_remove_a_file_that_it_did_not_create() {
         let folder = tempfile::tempdir().unwrap();
         let report = folder.path().join("report.json");
@@ -254,7 +289,7 @@ mod tests {
         fs::create_dir(beside(&report)).unwrap();
         let journal = Journal::beside(&report);
         let section = journal.begin(1);
-        journal.append(section, &[Record::WorkEnd {}]);
+        journal.append(section, &[Record::Complete {}]);
         assert!(journal.failure().is_some());
         journal.finish().unwrap();
         assert!(beside(&report).is_dir());
@@ -262,7 +297,7 @@ mod tests {
         fs::remove_dir(beside(&report)).unwrap();
         let journal = Journal::beside(&report);
         let section = journal.begin(2);
-        journal.append(section, &[Record::WorkEnd {}]);
+        journal.append(section, &[Record::Complete {}]);
         assert!(beside(&report).is_file());
         journal.finish().unwrap();
         assert!(!beside(&report).exists());

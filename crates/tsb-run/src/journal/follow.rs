@@ -5,6 +5,7 @@
 //! certain order; the comment at each read says why.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::Durability;
@@ -136,14 +137,15 @@ impl<'a> Follower<'a> {
         let is_over = AtomicBool::new(false);
         let result = std::thread::scope(|threads| {
             let following = threads.spawn(|| self.follow(&is_over));
-            let result = run();
+            // The other thread waits for `is_over`, so a panic must not skip it.
+            let result = catch_unwind(AssertUnwindSafe(run));
             is_over.store(true, Ordering::Release);
             // A panic of the journal's thread does not affect the result.
             let _ = following.join();
             result
         });
         self.end();
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Polls, records and syncs a last time. Call it after the final flush.

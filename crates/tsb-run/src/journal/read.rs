@@ -22,8 +22,8 @@ pub struct Contents {
     pub records: u64,
     /// Bytes after the last valid record: a record that was only partly written.
     pub torn_bytes: u64,
-    /// Invalid lines before the last valid record, and records that are missing by their
-    /// sequence numbers.
+    /// Damaged records before the last valid one: invalid lines, or where lines are invalid the gap in the
+    /// sequence numbers if that is larger; and records without the header of a run.
     pub damaged: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct Section {
     pub refused: Vec<RejectedStretch>,
     /// What was acknowledged at the last record.
     pub reached: Reached,
-    /// Whether its report is complete.
+    /// Whether the report of all runs of the journal is complete.
     pub is_over: bool,
 }
 
@@ -54,7 +54,7 @@ impl Section {
             });
         }
         records.push(Record::Reached(self.reached.clone()));
-        records.extend(self.is_over.then_some(Record::WorkEnd {}));
+        records.extend(self.is_over.then_some(Record::Complete {}));
         (1..).zip(records).map(|(at, record)| record.line(1, at)).collect()
     }
 }
@@ -131,7 +131,7 @@ impl Contents {
                 reached: Reached::default(),
                 is_over: false,
             }),
-            (Record::WorkEnd {}, Some(_)) => self.sections.iter_mut().for_each(|section| section.is_over = true),
+            (Record::Complete {}, Some(_)) => self.sections.iter_mut().for_each(|section| section.is_over = true),
             (Record::Refused { samples }, Some(section)) => section.refused.extend(samples),
             (Record::Reached(reached), Some(section)) => section.reached = reached,
             // The header of its run is missing, so nothing can be said about it.
@@ -141,7 +141,7 @@ impl Contents {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
     use tsb_core::Durability;
@@ -149,7 +149,7 @@ mod tests {
     use super::super::record::Claim;
     use super::*;
 
-    fn header() -> Record {
+    pub(in crate::journal) fn header() -> Record {
         Record::Run(Box::new(Header {
             command: "run".to_owned(),
             tsb_version: "0".to_owned(),

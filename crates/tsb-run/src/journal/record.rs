@@ -22,10 +22,12 @@ pub enum Record {
         /// The refused samples, by series and timestamp.
         samples: Vec<RejectedStretch>,
     },
-    /// What has been acknowledged so far. Supersedes the previous record of this kind.
+    /// What has been acknowledged so far. Supersedes the previous record of this kind of the
+    /// same run.
     Reached(Reached),
-    /// The run has ended and its report is complete.
-    WorkEnd {},
+    /// The report of all runs of this journal is complete. Ends the journal.
+    #[serde(rename = "work_end")]
+    Complete {},
 }
 
 /// The plan of a run, and the durability that its store promises.
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_from_its_line() {
-        for record in [reached(7), Record::WorkEnd {}, Record::Refused { samples: Vec::new() }] {
+        for record in [reached(7), Record::Complete {}, Record::Refused { samples: Vec::new() }] {
             let line = record.line(0xabc, 12).unwrap();
             let (nonce, sequence, read) = Record::of_line(line.trim_end().as_bytes()).unwrap();
             assert_eq!((nonce, sequence, read), (0xabc, 12, record));

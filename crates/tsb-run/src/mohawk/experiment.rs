@@ -27,7 +27,7 @@ pub use published::{MISTAKES, rows};
 /// What is asked of the experiment.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The part that is reported.
+    /// The settings, which the report repeats.
     pub plan: MohawkPlan,
     /// The backends of `plan.backends`.
     pub backends: Vec<MohawkBackend>,
@@ -140,11 +140,14 @@ fn absent(backends: &[MohawkBackend]) -> Vec<String> {
             absent.push(format!("{backend}: left out by --backend"));
         }
     }
-    absent.push(
-        "Hawkular on Cassandra: this program has no client of Cassandra; its answers, over a store in memory, take \
-         the part of its rows, and nothing takes the part of its times"
-            .to_owned(),
-    );
+    if !has("mohawk") {
+        absent.push(
+            "Hawkular on Cassandra: no address of a running one was given (--mohawk HOST:PORT takes one); our \
+             endpoint's answers over a store in memory take the part of its rows, and nothing takes the part of its \
+             times"
+                .to_owned(),
+        );
+    }
     absent
 }
 

@@ -133,7 +133,8 @@ fn unremoved(path: &Path, error: &std::io::Error) -> Error {
     Error::unwritten(path.display(), error).hint("remove it by hand; a later removal goes on with what is left")
 }
 
-/// The shell command that does the same as [`remove`].
+/// The shell command that removes the same files as [`remove`]. It also removes every empty folder in the
+/// place, those of other programs too.
 pub(super) fn remove_command(files: &KeptFiles) -> String {
     let path = files.real_path();
     if !is_in_folder(files) {

@@ -39,8 +39,8 @@ pub struct RunPhase {
     pub queries: Vec<QueryStream>,
 }
 
-/// What a phase does to the store in front of which it stands: faults of
-/// [`Throttle`](tsb_stores::throttle::Throttle), from the beginning of the phase to its end.
+/// Faults of a [`Throttle`](tsb_stores::throttle::Throttle) in front of the store, from the beginning of a
+/// phase to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseFaults {

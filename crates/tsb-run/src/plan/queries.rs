@@ -146,7 +146,7 @@ impl QueryStream {
             !name.is_empty() && name.len() <= 64 && !name.contains(|c: char| c.is_control() || "=@(".contains(c))
         };
         if name.is_some_and(|name| !is_name(name)) {
-            return Err("a name is 1 to 64 characters without =, @ and parentheses"
+            return Err("a name is 1 to 64 bytes without =, @, ( and control characters"
                 .to_owned()
                 .into());
         }

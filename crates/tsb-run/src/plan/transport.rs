@@ -105,7 +105,7 @@ impl Transport {
 pub struct WirePlan {
     /// Datagram sockets, over all emitting threads; from 1 to 1024.
     pub sockets: usize,
-    /// Largest datagram, in bytes.
+    /// Largest datagram, in bytes; from 64 to 65,507.
     pub datagram_bytes: usize,
     /// Whether the kernel segments large sends into datagrams (`UDP_SEGMENT`), where it can.
     pub gso: bool,
@@ -118,9 +118,9 @@ pub struct WirePlan {
     /// The InfluxDB database to write into; absent: `tsb`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// Connections that requests in flight share over HTTP, over all workers; from 1 to 1024, and no
-    /// more than requests in flight. Absent: 64, or without a bound on requests in flight one for
-    /// each worker, which waits for each answer.
+    /// HTTP connections for requests in flight, over all workers; from 1 to 1024. No more are opened than
+    /// requests may be in flight. Absent: 64 if `in_flight` is set; else each worker has one connection,
+    /// and waits for each answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<usize>,
     /// Whether request bodies are compressed with gzip.

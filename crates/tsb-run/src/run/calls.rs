@@ -1,8 +1,8 @@
 //! Tracks the calls into a store that have not returned.
 //!
 //! Nothing here waits for a store: a call is registered before it begins and removed when it
-//! returns or panics. Every writer has a counter of its own, so that the path of a sample takes
-//! no lock; all other calls share a list.
+//! returns or panics. Every writer, and every thread that asks queries, has a counter of its own, so that
+//! the path of a sample takes no lock; all other calls share a list.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,4 +1,5 @@
-//! What a place held before a run: refused, unless the plan says to append. A run that appends
+//! Samples that a place held before a run: the run is refused, unless the plan says to append. A run that
+//! appends
 //! judges only its own samples, which are those from its start on.
 
 use tsb_core::report::EarlierSamples;
@@ -110,7 +111,7 @@ pub(crate) fn check_defined(context: &RunContext, store: &dyn Store, place: Opti
         return Ok(());
     }
     let (series, newest) = newest(context, store)
-        .map_err(|error| Error::plan(format!("cannot ask {store} for its newest samples")).because(&error))?;
+        .map_err(|error| Error::calling(format!("cannot ask {store} for its newest samples"), &error))?;
     if series > 0 && context.held.get().is_none() {
         keep(context, store, place, (None, Some(series)))?;
     }

@@ -329,7 +329,7 @@ fn prepare<'a>(
     }
     let started = state.begin(context, Arc::clone(store));
     let defined = store.define(&started.context.workload.catalog().definitions());
-    defined.map_err(|error| Error::plan(format!("cannot define the series in {store}")).because(&error))?;
+    defined.map_err(|error| Error::calling(format!("cannot define the series in {store}"), &error))?;
     earlier::check_defined(&started.context, &**store, place.as_ref())?;
     Ok(started)
 }

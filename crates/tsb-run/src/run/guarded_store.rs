@@ -1,8 +1,9 @@
 //! Wraps the store of a run: a panic becomes an error, and open calls are tracked, so that the
 //! run always reaches its report and a call that does not return can be abandoned.
 //!
-//! All calls of a run go through it except writes, which the emitter and the sinks guard
-//! themselves. It is *not* a wrapper that a store spec can name.
+//! Calls of a run go through it except writes, the queries of the plan's streams, and the last close. The
+//! code that makes those tracks them in [`Calls`] and catches their panics itself. It is *not* a wrapper
+//! that a store spec can name.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

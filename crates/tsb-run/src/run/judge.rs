@@ -75,7 +75,7 @@ const COMPARED: [Counter; 4] = [Counter::Verified, Counter::Superseded, Counter:
 fn unread(parts: &Parts<'_>) -> Option<String> {
     let read = parts.read;
     if !parts.context.plan.verify {
-        Some("nothing was read back: --no-verify was given".to_owned())
+        Some("nothing was read back: the plan says so (--no-verify)".to_owned())
     } else if !parts.store.capabilities().query {
         Some(format!("nothing was read back: {} cannot return samples", parts.store))
     } else if read.audit.is_none() && read.unread.is_none() {
@@ -98,7 +98,7 @@ fn uncompared(counts: &Ledger) -> Vec<Uncompared> {
         ),
         (
             Counter::Uncompared,
-            "are in rows that also depend on samples which may not have come, so that they cannot be computed; lose fewer on the way",
+            "are in rows that also depend on samples which may not have come, so that they cannot be computed: reduce the losses on the way to see more",
         ),
         (
             Counter::Expired,

@@ -39,7 +39,8 @@ use noise::NoiseMonitor;
 pub use sender::{Observations, progress};
 use stale::{NewestPoll, StalenessPolls};
 
-/// Interval between two polls for the newest samples: what takes less does not show in their ages.
+/// Interval between two polls for the newest samples. An answer that takes longer is noted in the report,
+/// because it makes samples look older.
 pub(super) const LOOK_NS: u64 = SECOND_NS / 10;
 /// Longest single sleep: the end of a run waits at most this long for the thread.
 const SLICE_NS: u64 = SECOND_NS / 100;
@@ -75,7 +76,7 @@ impl Observed {
         let said = crate::error::panic_message(panic);
         Self {
             broken: Some(format!(
-                "the watching thread panicked: {said}; staleness is known up to then only"
+                "the monitor thread panicked: {said}; staleness is known up to then only"
             )),
             ..Self::default()
         }

@@ -99,11 +99,11 @@ impl Target for Inproc {
 
 /// One pass over a path: what is driven, and when.
 pub struct Pass<'a> {
-    /// The work.
+    /// The plan, the workload and the clock.
     pub context: &'a RunContext,
-    /// Its times.
+    /// When each operation is due.
     pub timetable: &'a Timetable,
-    /// Where it goes.
+    /// The store that receives the samples.
     pub store: Arc<dyn Store>,
     /// The same store, if it takes many writes at a time.
     pub client: Option<&'a Arc<dyn AsyncStore>>,
@@ -161,21 +161,21 @@ pub struct PassResult {
     pub exceptions: Vec<(u32, Range<u64>, ExceptionKind)>,
     /// Exceptions that are not in the list.
     pub exceptions_dropped: u64,
-    /// Due to done.
+    /// Due until done.
     pub response: Recording,
     /// Start until read by a listener of ours that answers nothing; empty elsewhere.
     pub delivery: Recording,
-    /// Start to done, or read to done.
+    /// Start until done, or read until done.
     pub service: Recording,
-    /// Samples behind those.
+    /// Samples in the operations that response, delivery and service are of.
     pub timed_samples: u64,
-    /// Due to start.
+    /// Due until start.
     pub lag: Recording,
     /// The part of the lag that is our own.
     pub own_lag: Recording,
     /// What response times consist of.
     pub breakdown: Breakdown,
-    /// Samples behind those two.
+    /// Samples in the operations that lag and own_lag are of.
     pub started_samples: u64,
     /// CPU of the emitting threads.
     pub cpu: PhaseCpu,
@@ -183,13 +183,13 @@ pub struct PassResult {
     pub busy_ns: u64,
     /// What is only known of a wire.
     pub wire: Option<Wire>,
-    /// Stopped by the user.
+    /// The stop flag ended it: set by the user, by a supervisor, or by another host.
     pub interrupted: bool,
     /// Panics and lost connections, in words.
     pub failures: Vec<String>,
-    /// The emitter did not come back: what is known of it from outside.
+    /// Whether the emitter did not return, so that this was reconstructed from shared counters.
     pub is_partial: bool,
-    /// Samples that were sent, perhaps, and whose operations nobody can name.
+    /// Samples of operations that may have been sent and cannot be identified.
     pub unnamed_samples: u64,
     /// The most writes that were in flight at a time; 0 where each worker waits for its answer.
     pub most_in_flight: usize,
@@ -210,9 +210,9 @@ pub struct Wire {
     pub lost_operations: u64,
     /// How the connections ended, in the words of a target's report, and how many did so.
     pub closings: BTreeMap<&'static str, u64>,
-    /// It is known of every operation that was handed over whether it arrived.
+    /// Whether it is known of every operation that was handed over, whether it arrived.
     pub are_marked: bool,
-    /// Those that did not arrive whole are among the exceptions by name, all of them.
+    /// Whether all operations that did not arrive whole are named in [`PassResult::exceptions`].
     pub are_lost_named: bool,
     /// Datagrams that the kernel took.
     pub sent_datagrams: u64,
@@ -294,6 +294,9 @@ impl PassResult {
 
 impl Pass<'_> {
     /// Drives the whole pass and waits for its end.
+    ///
+    /// # Errors
+    /// If the listener, a connection or the emitter cannot be started.
     pub fn drive(&self) -> Result<PassResult, Error> {
         match (self.context.plan.transport, self.client) {
             (Transport::Inproc, Some(client)) => self.directly(client),

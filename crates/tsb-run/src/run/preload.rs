@@ -145,7 +145,7 @@ pub(super) fn fill(
     let driven = shown(context, controls, &live, || pass.inproc())?;
     check(store, &driven, &totals)?;
     let flushed = store.flush(Scope::All, store.capabilities().reaches);
-    flushed.map_err(|error| Error::plan(format!("cannot flush the history in {store}")).because(&error))?;
+    flushed.map_err(|error| Error::calling(format!("cannot flush the history in {store}"), &error))?;
     Ok(Some(Preloaded {
         base,
         length_ns,

@@ -1,6 +1,7 @@
 //! Sends to a listener of another program. It may never read or answer, and a stop still ends
 //! the pass.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,9 +23,11 @@ impl Pass<'_> {
         let (interrupters, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
         let sent = std::thread::scope(|scope| {
             scope.spawn(|| self.interrupt(&interrupters, &is_over));
-            let sent = self.send(&self.route(), address, Some(&interrupters));
+            // The other thread waits for `is_over`, so a panic must not skip it.
+            let sending = || self.send(&self.route(), address, Some(&interrupters));
+            let sent = catch_unwind(AssertUnwindSafe(sending));
             is_over.store(true, Ordering::Release);
-            sent
+            sent.unwrap_or_else(|panic| resume_unwind(panic))
         });
         let (mut driven, wire) = sent?;
         let timeout = self.context.plan.wire.emit_options(1).close_timeout;

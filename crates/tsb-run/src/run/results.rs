@@ -1,4 +1,4 @@
-//! The results of the phases of a run, each complete in itself: what was driven, what was read
+//! The results of the stages of a run, each complete in itself: what was driven, what was read
 //! back, and the finished report with its histograms.
 
 use std::sync::Arc;

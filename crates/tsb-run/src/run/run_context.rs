@@ -24,7 +24,7 @@ pub struct RunContext {
     pub workload: Arc<Workload>,
     /// When.
     pub timetable: Timetable,
-    /// The run's only clock.
+    /// The clock of all times of the run; time limits and faults of phases have clocks of their own.
     pub clock: Arc<dyn Clock>,
     /// What the place held before; set before anything is written, and only if it held something.
     pub(super) held: OnceLock<Held>,
@@ -64,7 +64,7 @@ impl RunContext {
         self.held.get().map(|held| held.since(base))
     }
 
-    /// The same work as fast as it can be taken, for so long: it measures a ceiling.
+    /// The same work for `length_ns`, as fast as it can be taken: for measuring a ceiling.
     pub fn flat_out(&self, length_ns: u64) -> Timetable {
         Timetable {
             roster: self.timetable.roster.clone(),

@@ -149,7 +149,7 @@ impl RunState {
             Err(_) => (self.so_far(started, why), "the store was left behind, and not closed"),
         };
         let run = &mut finished.run;
-        run.interrupted |= controls.stops.stop.load(Ordering::SeqCst);
+        run.interrupted |= controls.stops.stop.load(Ordering::SeqCst) || controls.stops.at_once.load(Ordering::SeqCst);
         aftermath::doubt(run, why);
         run.notes
             .push(format!("{note}: what it had not made durable by itself may be gone"));

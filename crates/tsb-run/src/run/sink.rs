@@ -15,16 +15,18 @@ use super::loss_window::{LossWindow, WriterWaits};
 use super::queries::WrittenTimes;
 use super::rejects::Rejects;
 
-/// What all sinks of a run came to. Updated once a read, not once a batch.
+/// What all sinks and in-process targets of a run have counted. The sink of a connection adds its counts
+/// once per read, an in-process target every 256 operations, a client with each answer.
 #[derive(Debug, Default)]
 pub struct SinkTotals {
     /// Samples accepted by the store.
     pub accepted: AtomicU64,
-    /// Samples refused by the store.
+    /// Samples refused by the store, or by a listener because the store's server was not reached.
     pub rejected: AtomicU64,
     /// Samples behind a listener of which a server never said what became of them.
     pub unsettled: AtomicU64,
-    /// When the store last accepted samples, on the run's clock.
+    /// When samples were last accepted, in nanoseconds on the run's clock; 0 if the emitter's own threads
+    /// call the store.
     pub last_ns: AtomicU64,
     /// Calls into the store that have not returned.
     pub calls: Arc<Calls>,

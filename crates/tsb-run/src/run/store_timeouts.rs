@@ -187,8 +187,8 @@ impl Waiting<'_> {
         }
         let within = self.calls.open().first().map(|(_, what)| *what);
         WaitOutcome::Abandoned(match within {
-            Some(what) => format!("the store had not returned from {what} when a second signal ended everything"),
-            None => "a second signal ended everything".to_owned(),
+            Some(what) => format!("the store had not returned from {what} when an immediate end was asked for"),
+            None => "an immediate end was asked for".to_owned(),
         })
     }
 }

@@ -128,7 +128,7 @@ impl KeyedStore for ModelledKeys {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Freshness {
-    /// The first second at whose end the document called the actual state fresh.
+    /// The first second at whose end HM9000's rule called the actual state fresh.
     pub called_fresh_s: Option<u64>,
     /// The first second at whose end every instance was there.
     pub complete_s: Option<u64>,
@@ -146,7 +146,7 @@ pub struct Freshness {
 /// time. Ticks come every second, whatever the store does; the listener hears them when it has time.
 ///
 /// # Errors
-/// None of the model's own: those of a key, which the simulator's are not.
+/// If a key of the simulator were invalid, which none is.
 pub fn freshness(apps: usize, seconds: u64, costs: KeyCosts, device: &DeviceProfile, seed: u64) -> Result<Freshness> {
     let clock: Arc<ManualClock> = Arc::default();
     let mut simulator = Simulator::new(SimulatorOptions {

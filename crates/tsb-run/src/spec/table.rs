@@ -1,4 +1,5 @@
-//! The table of all stores, printed by `tsb stores` and searched by `open`. One entry per store.
+//! The table of all stores, printed by `tsb stores` and searched when a spec is parsed. One entry per
+//! store or wrapper.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -112,7 +113,8 @@ pub struct OptionInfo {
     pub name: &'static str,
     /// The form and unit of its value.
     pub kind: Kind,
-    /// The value used if it is not given; `None`: the option then has no effect.
+    /// The value used if it is not given; `None`: there is no fixed one, and `what` says what happens
+    /// without it.
     pub default: Option<&'static str>,
     /// What it does.
     pub what: &'static str,

@@ -113,8 +113,8 @@ impl Condition {
         self.check_rounds(&[run], baseline.as_slice())
     }
 
-    /// Whether it is true of the median of repeated rounds; a change is one from the median of
-    /// `baseline`. A verdict has to be that of every round; where only some have it, nothing is
+    /// Whether it is true of the median of repeated rounds, or of the worst round of a count: one round
+    /// that lost a sample breaks `lost=0`. A change is one from the same of `baseline`. A verdict has to be that of every round; where only some have it, nothing is
     /// decided.
     pub fn check_rounds(&self, runs: &[&Run], baseline: &[&Run]) -> Evaluation {
         match &self.test {

@@ -30,7 +30,8 @@ enum Source {
 }
 
 impl Figure {
-    /// The figures that do not depend on the plan, in the order of documents.
+    /// The figures that do not depend on the plan, in the order in which reports list them: times, scalars,
+    /// counts.
     pub fn all() -> Vec<Self> {
         let figure = |name: String, source| Self { name, source };
         let scalars = SCALARS
@@ -123,17 +124,25 @@ impl Figure {
 }
 
 impl Figure {
-    /// The median over repeated rounds.
+    /// The median over repeated rounds; of a count, such as that of lost samples, the worst.
     ///
     /// # Errors
     /// Why a round does not have it, or that there is none.
     pub fn of_rounds(&self, runs: &[&Run]) -> Result<Reading, String> {
         let readings = runs.iter().map(|run| self.of(run)).collect::<Result<Vec<_>, _>>()?;
-        let middle = |bound: fn(Reading) -> f64| {
-            let bounds: Vec<f64> = readings.iter().map(|reading| bound(*reading)).collect();
-            median(&bounds).ok_or_else(|| "there is no run".to_owned())
+        let over_rounds = |bound: fn(Reading) -> f64| {
+            let bounds = readings.iter().map(|reading| bound(*reading));
+            let one = match (self.unit(), self.better()) {
+                (Unit::Count, Better::Lower) => bounds.reduce(f64::max),
+                (Unit::Count, Better::Higher) => bounds.reduce(f64::min),
+                _ => median(&bounds.collect::<Vec<_>>()),
+            };
+            one.ok_or_else(|| "there is no run".to_owned())
         };
-        Ok(Reading::between(middle(Reading::low)?, middle(Reading::high)?))
+        Ok(Reading::between(
+            over_rounds(Reading::low)?,
+            over_rounds(Reading::high)?,
+        ))
     }
 }
 

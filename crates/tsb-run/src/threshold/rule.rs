@@ -5,10 +5,10 @@ use tsb_core::report::{FailWhen, Run, ThresholdOutcome, ThresholdReport};
 use super::condition::{Condition, Outcome};
 use super::reading::Reading;
 
-/// A condition, and what of it makes a run fail.
+/// A condition, and whether a run fails if it is true, or unless it is.
 #[derive(Clone, Debug)]
 pub struct Threshold {
-    /// What of it makes a run fail.
+    /// Whether a run fails if the condition is true, or unless it is.
     pub fail: FailWhen,
     /// The condition.
     pub condition: Condition,

@@ -11,7 +11,7 @@ pub enum Unit {
     Nanos,
     /// Milliseconds, three digits.
     Millis,
-    /// Bytes, three digits, binary units.
+    /// Bytes in binary units, with at most two decimals.
     Bytes,
     /// Bytes per sample.
     BytesEach,

@@ -3,8 +3,8 @@
 //! It knows no series, timestamps or blocks. Byte format: `docs/formats/block.md`. Most real
 //! columns are integers, or decimals that become integers when multiplied by a power of ten; the
 //! encoder verifies that by converting back to the same bits. Other values are encoded by their
-//! bits in numeric order. Integers are stored as a constant, as a few changes, or as offsets from
-//! a minimum.
+//! bits in numeric order. Integers are stored as a constant, as a few changes, as offsets from a
+//! minimum, as differences, or as marked changes with packed differences (`integers`).
 
 #[cfg(feature = "sqlite")]
 pub(crate) mod check;

@@ -21,7 +21,7 @@ pub(super) mod tick_writer;
 mod unclosed;
 mod write;
 
-/// All checks, by clause.
+/// All checks, in the order in which they run.
 pub(super) fn all() -> impl Iterator<Item = &'static Case> {
     let files: [&'static [Case]; 15] = [
         concurrent::CASES,

@@ -1,4 +1,5 @@
-//! The conformance suite of [`KeyedStore`]: every clause, tested on anybody's store of keys.
+//! The conformance suite of [`KeyedStore`], for anybody's store of keys: every clause except 2,
+//! which only permits something.
 //!
 //! ```
 //! use tsb_stores::keyed::conformance::{KeyedFresh, checks};

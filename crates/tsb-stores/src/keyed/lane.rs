@@ -8,7 +8,7 @@ use super::contract::{KeyedStore, Put, PutAck};
 use crate::error::Result;
 use crate::store::Refusals;
 
-/// A sequence of puts, made one after the other. As many lanes, as many puts in flight.
+/// A sequence of puts, made one after the other: each lane has at most one put in flight.
 ///
 /// The store takes the next put with [`poll_next`](Self::poll_next), makes it from
 /// [`puts`](Self::puts), and says what became of it with [`done`](Self::done), once; then it

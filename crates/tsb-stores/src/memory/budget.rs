@@ -1,9 +1,10 @@
-//! The memory bound: every allocation is counted here first.
+//! The memory bound: memory of samples and keys is counted here, most of it before it is allocated.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counted bytes and their limit. Bytes are counted before they are allocated, so the bound
-/// always holds.
+/// The counted bytes and their limit. Sealing reserves an estimate first; what it takes beyond the
+/// estimate is counted afterwards, so the growth of a list of blocks may exceed the limit. The table
+/// of ids is not counted.
 #[derive(Debug)]
 pub(super) struct Budget {
     taken: AtomicU64,

@@ -1,5 +1,5 @@
-//! Answers a query for one series: collects its parts under the extent's lock, then decodes,
-//! merges and consolidates them without the lock.
+//! Answers a query for one series: collects its parts under the extent's lock; without the lock,
+//! [`Answer`](crate::block) decodes and merges them, and a fold consolidates.
 
 use std::ops::ControlFlow;
 

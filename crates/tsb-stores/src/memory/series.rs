@@ -39,7 +39,7 @@ impl SeriesTable {
             let bound_id = self.ids.get(key).or_else(|| fresh_keys.get(key)).copied();
             match (bound_key, bound_id) {
                 (Some(bound), _) if bound != key => return Err(conflict(*id, bound.to_string())),
-                (_, Some(bound)) if bound != *id => return Err(conflict(*id, format!("{key}, which is {bound}"))),
+                (_, Some(bound)) if bound != *id => return Err(conflict(bound, key.to_string())),
                 (Some(_), _) => {}
                 (None, _) => {
                     fresh_ids.insert(*id, key);

@@ -43,8 +43,9 @@ pub(super) struct Entry {
     start: i64,
     // Off and round 1: the points, without gaps. Round 2: the window, where 0 is no point.
     points: Vec<u64>,
-    // Round 2: how many points of the window will be written, and after how many it is.
+    // Round 2: how many points of the window will be written.
     used: usize,
+    // Round 2: the length of the window; a point beyond it writes the window first.
     limit: usize,
     // Round 2: whether a window has been written, so that the next is of full length.
     is_past_first: bool,

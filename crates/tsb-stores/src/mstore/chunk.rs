@@ -56,7 +56,8 @@ impl Chunk {
         written.map_err(|source| failed("write", &self.index_path, source))
     }
 
-    /// Reads the index, and counts the points; `ends` gets the newest one of each name.
+    /// Reads the index and all points. `found` gets the number of points, the newest point of each
+    /// name, and the points of no valid form.
     pub(super) fn load(&self, geometry: Geometry, listed: Listed, names: &mut Names, found: &mut Found) -> Result<()> {
         let bytes = std::fs::read(&self.index_path).map_err(|source| failed("read", &self.index_path, source))?;
         let numbers: Vec<u32> = index::names(&self.index_path, &bytes, listed)?
@@ -121,8 +122,8 @@ impl Chunk {
     /// Gives the defined series that the index does not have a number in it; `listed` is its state.
     ///
     /// IMPORTANT: the file of points is made long enough first, and the list learns of the
-    /// metrics last. So whatever a crash leaves, a file that is shorter than its listed metrics is
-    /// damaged, and points behind them are of an index that is.
+    /// metrics last. So after any crash, a file that is shorter than its listed metrics is damaged,
+    /// and points behind the listed metrics mean that the index or the list is damaged.
     pub(super) fn admit(&self, geometry: Geometry, listed: &mut Listed, names: &Names, list: &mut List) -> Result<()> {
         let (mut entries, mut added) = (Vec::new(), Vec::new());
         for (number, name) in names.defined().filter(|(number, _)| self.local(*number).is_none()) {

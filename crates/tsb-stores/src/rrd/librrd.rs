@@ -1,7 +1,7 @@
 //! The engine of the system's librrd.
 //!
 //! librrd reports neither how many updates of a call it applied nor which rows it wrote. So after
-//! a call that completed a step, or failed, the header is read with our own reader.
+//! each call, unless the file was locked, the header and the newest row are read with our own reader.
 
 use std::path::Path;
 use std::sync::Arc;

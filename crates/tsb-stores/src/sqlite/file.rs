@@ -155,6 +155,13 @@ impl Database {
         if application != APPLICATION_ID {
             return Err(self.refusal("it is a database of another program; nothing was changed"));
         }
+        if version > VERSION {
+            return Err(Error::LaterFormat {
+                path: self.path.clone(),
+                found: version.to_string(),
+                reads: VERSION.to_string(),
+            });
+        }
         if version != VERSION {
             return Err(self.refusal(&format!(
                 "its format is version {version}, and this program knows version {VERSION}; nothing was changed"

@@ -6,11 +6,11 @@ use crate::own_threads::OwnThreads;
 
 /// What a store holds.
 ///
-/// A persistent store has earlier lives. Two counts are of the place, by whichever process it was filled:
-/// `samples` and `footprint` include samples of earlier lives, and of keys that this life has
-/// not defined. The others are of this life: they start at 0 when the store is opened.
-/// Only a store that consolidates cannot count the samples behind the rows of an earlier
-/// life; its `samples` start at 0 too.
+/// A life of a store is the time from one opening of its place to the closing. `samples`,
+/// `footprint` and `disk_bytes` describe the place: they include samples of earlier lives, and of
+/// keys that this life has not defined. The counts `series`, `accepted`, `superseded` and `expired`
+/// start at 0 when the store is opened. So does `samples` of a store that consolidates, or whose
+/// [`Capabilities::counts_samples`](crate::Capabilities::counts_samples) is false.
 ///
 /// A store starts from [`Stats::new`] and sets what differs:
 ///

@@ -117,7 +117,7 @@ impl FaultPlan {
     }
 }
 
-/// Stands for wrong answers among the kinds of faults that hit samples.
+/// Stands for wrong answers in [`hash`]; differs from every [`FaultKind`] as a number.
 const WRONG: u64 = 4;
 
 /// Hashes three numbers to one, evenly distributed (splitmix64's finisher over a Weyl sequence).

@@ -14,8 +14,9 @@ pub struct Account {
     pub pending: u64,
     /// Dropped at the caller's request.
     pub forgotten: u64,
-    /// Refused by the inner store for good: it holds a later sample from another writer, or it
-    /// cannot represent the value.
+    /// Lost: the inner store refused them for good (it holds a later sample from another writer,
+    /// cannot represent the value, or its file is damaged), or the cache was closed without a
+    /// journal and could not write them.
     pub failed: u64,
     /// Older than the inner store's retention when they were written.
     pub expired: u64,

@@ -2,8 +2,8 @@
 //!
 //! The journal consists of segments of records; each record has a length, a checksum and a
 //! number. A mark settles the samples of earlier records, and a segment is removed when all its
-//! records are settled. A mark is written only when the store has *synced* the samples, so a
-//! power cut loses nothing that an ack promised. The journal knows neither queues nor stores.
+//! records are settled. A mark is written only when the store has *synced* the samples, or when the
+//! caller has dropped them, so a power cut loses nothing that an ack promised. The journal knows neither queues nor stores.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -105,7 +105,8 @@ impl JournalOptions {
 /// ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// Only when a segment ends, and at a flush.
+    /// Only when a segment ends, which each checkpoint brings about: at every flush interval, and at
+    /// closing. A flush syncs the store and not the journal.
     None,
     /// At this interval, in nanoseconds.
     Interval(u64),

@@ -279,7 +279,11 @@ const REASON_LENGTH: usize = 240;
 fn sentence(why: &str) -> String {
     let why = why.trim_end_matches('.').replace(". ", "; ");
     match why.char_indices().nth(REASON_LENGTH) {
-        Some((end, _)) => format!("{} ...", &why[..end]),
+        // The whole reason is in the file of the target.
+        Some((end, _)) => why[..end]
+            .rsplit_once("; ")
+            .map_or(&why[..end], |(whole, _)| whole)
+            .to_owned(),
         None => why,
     }
 }

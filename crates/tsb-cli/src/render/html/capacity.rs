@@ -3,6 +3,7 @@
 //! The curves are drawn in the markup and need no script.
 
 mod curve;
+mod scaling;
 
 use tsb_core::report::capacity::{CapacityReport, ProbeReport};
 use tsb_run::units;
@@ -21,7 +22,7 @@ const BAR: &str = "<header class=\"bar\"><nav aria-label=\"Sections\"><a href=\"
 const CURVES: [Curve; 3] = [
     Curve {
         caption: "Response time, p99",
-        about: "Due to done, on a log axis. It rises where samples begin to wait for the store.",
+        about: "Due until done, on a log axis. It rises where samples begin to wait for the store.",
         is_log: true,
         of: |probe| probe.response_p99_ns.map(|ns| ns as f64),
         show: |ns| units::nanos(ns as u64),
@@ -56,6 +57,7 @@ pub fn capacity_page(report: &CapacityReport) -> String {
     page.element("<p class=\"about\">", &begun, "</p>\n");
     verdict(report, &mut page);
     curves(report, &mut page);
+    scaling::draw(report, &mut page);
     table(report, &mut page);
     plan(report, &mut page);
     let written = &report.written;

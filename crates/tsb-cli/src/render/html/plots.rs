@@ -48,7 +48,7 @@ pub(super) fn heat_map(shown: &[PageRun<'_>], page: &mut Markup) {
                 "heat",
                 Some(run.index),
                 "Heat map of response times",
-                "Due to done, on a log axis. The lines are p50, p99 and the slowest operation of each interval; a quantile is drawn where enough operations stand behind it.",
+                "Due until done, on a log axis. The lines are p50, p99 and the slowest operation of each interval; a quantile is drawn where enough operations stand behind it.",
             );
         } else {
             page.raw("<p class=\"absent\">This report holds no response times by interval.</p>\n");
@@ -61,7 +61,7 @@ pub(super) fn resources(shown: &[PageRun<'_>], page: &mut Markup) {
     page.section(
         "resources",
         "CPU, memory and disk over time",
-        "What tsb used, generator and embedded store together, and what each process did that was watched with --watch-pid.",
+        "What tsb used, generator and embedded store together, and what each watched process did: the store's own, local servers to which it is connected, and those of --watch-pid.",
     );
     page.plot(
         "cpu",

@@ -70,7 +70,7 @@ const fn meaning(status: Status) -> &'static str {
     }
 }
 
-/// The four headline figures.
+/// The headline figures, at most four.
 fn headline(shown: &PageRun<'_>, page: &mut Markup) {
     let run = shown.run;
     page.raw("<dl class=\"headline\">\n");

@@ -181,7 +181,7 @@ fn flushes(engine: &Engine, client: &mut Client, testbed: &mut Testbed, clock: &
     })
 }
 
-/// QuantilesUs acknowledgements, one update at a time.
+/// Times acknowledgements, one update at a time.
 fn acks(
     name: &str,
     kind: EngineKind,

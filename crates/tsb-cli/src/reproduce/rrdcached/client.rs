@@ -9,8 +9,8 @@ use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::rrdcached::command;
 use tsb_rrdcached::{Connection, Counters};
 
-/// Longer than any drain takes.
-const WRITTEN_TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest wait for a drain; the published ones took up to 282 s.
+const WRITTEN_TIMEOUT: Duration = Duration::from_mins(15);
 /// Interval between two queries of the counters during a drain.
 const POLL_NS: u64 = 500_000;
 
@@ -86,7 +86,11 @@ impl Client {
                 return Ok(counters);
             }
             if clock.now() > WRITTEN_TIMEOUT.as_nanos() as u64 {
-                let what = format!("{} of {values} values are written, and no more", counters.values);
+                let waited_s = WRITTEN_TIMEOUT.as_secs();
+                let what = format!(
+                    "{} of {values} values were written within {waited_s} s",
+                    counters.values
+                );
                 return Err(io::Error::other(what));
             }
             clock.wait_until(clock.now() + POLL_NS);

@@ -123,8 +123,8 @@ impl Peers {
         }
     }
 
-    /// Decodes datagrams of a peer. Returns `false` when the peer has to be closed.
-    pub(super) fn take(&mut self, place: usize, read: &Read<'_>, shared: &Shared, meter: &mut Meter) -> bool {
+    /// Decodes datagrams of a peer. An error of the decoder ends only its datagram.
+    pub(super) fn take(&mut self, place: usize, read: &Read<'_>, shared: &Shared, meter: &mut Meter) {
         let peer = &mut self.all[place];
         if peer.consumed > 0 {
             let datagrams = read.bytes.len().div_ceil(read.each.max(1));
@@ -136,7 +136,6 @@ impl Peers {
             self.touched.push(place);
         }
         let mut sink = CountingSink::new(&mut *peer.intake.sink, &shared.counters, meter);
-        let mut is_good = true;
         for datagram in read.bytes.chunks(read.each) {
             if let Some(waymark_receiver) = &mut peer.waymark_receiver {
                 let lost = waymark_receiver.arrive(datagram);
@@ -144,20 +143,20 @@ impl Peers {
                     add(&shared.counters.missing_datagrams, lost);
                 }
             }
-            is_good &= peer.intake.decoder.decode(datagram, &mut sink).is_ok();
+            let _ = peer.intake.decoder.decode(datagram, &mut sink);
         }
         if let Some(waymark_receiver) = &mut peer.waymark_receiver {
             waymark_receiver.read_by(read.at);
         }
         sink.publish();
         peer.consumed += read.bytes.len() as u64;
-        is_good
     }
 
     /// Applies everything decoded since the last call, and closes the peers whose sink has failed.
     pub(super) fn apply(&mut self, shared: &Shared, timing: &Mutex<Timing>, meter: &mut Meter) {
         let mut failed = Vec::new();
-        for place in std::mem::take(&mut self.touched) {
+        // One at a time: what panics at one of them leaves the others for the next call.
+        while let Some(place) = self.touched.pop() {
             let peer = &mut self.all[place];
             peer.is_touched = false;
             let applied = peer.intake.sink.apply(peer.consumed);

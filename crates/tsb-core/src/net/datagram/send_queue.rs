@@ -207,7 +207,7 @@ impl SendQueue {
                     refusals += 1;
                     context.report.refusals += 1;
                 }
-                _ if count > 1 && self.socket.segments > 1 => {
+                kind if kind != ErrorKind::ConnectionRefused && count > 1 && self.socket.segments > 1 => {
                     self.socket.stop_segmenting();
                     return false;
                 }

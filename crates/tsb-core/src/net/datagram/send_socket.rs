@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixDatagram;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{UnixAddr, bind, getsockname, setsockopt, sockopt};
 use socket2::SockRef;
@@ -79,8 +80,10 @@ impl SendSocket {
             Socket::Udp(socket) => socket.as_fd(),
             Socket::Unix(socket) => socket.as_fd(),
         };
-        poll(&mut [PollFd::new(socket, PollFlags::POLLOUT)], WAIT_MS)?;
-        Ok(())
+        match poll(&mut [PollFd::new(socket, PollFlags::POLLOUT)], WAIT_MS) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

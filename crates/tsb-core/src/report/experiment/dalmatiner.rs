@@ -169,7 +169,7 @@ pub struct TargetRun {
     /// kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_bytes: Option<u64>,
-    /// From due to done.
+    /// From due until done.
     pub response: Quantiles,
 }
 

@@ -11,7 +11,7 @@ use crate::wire::{Decoder, Encoder, Fatal, Protocol, Sequence, Sink, Unsupported
 /// A value with the longest possible text.
 const LONGEST: f64 = -1.234_567_890_123_456_7e-308;
 
-/// A timestamp with the longest possible text.
+/// A timestamp with the longest text that is not negative; a negative one may be a byte longer.
 const LATEST: Timestamp = Timestamp(i64::MAX);
 
 /// Number of samples encoded at a time: their text stays in the first-level cache.

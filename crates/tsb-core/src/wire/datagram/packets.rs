@@ -2,8 +2,9 @@
 
 /// Datagrams in one buffer; the last one is open, which means that records may be added.
 ///
-/// With `is_equal`, every closed datagram is exactly as long as the limit, as the kernel's
-/// segmentation requires: one system call then sends dozens.
+/// With `is_equal`, a datagram that is closed because it is full is padded to the limit, as the kernel's
+/// segmentation requires: one system call then sends dozens. One that [`Packets::close`] closes stays
+/// shorter.
 #[derive(Clone, Debug)]
 pub struct Packets {
     bytes: Vec<u8>,
@@ -34,7 +35,7 @@ impl Packets {
         self.limit
     }
 
-    /// Whether closed datagrams are padded to the limit.
+    /// Whether full datagrams are padded to the limit.
     pub fn is_equal(&self) -> bool {
         self.is_equal
     }

@@ -226,7 +226,7 @@ impl Answer {
         loop {
             match chunks
                 .next(&bytes[at..])
-                .map_err(|_| BadAnswer("the chunks of the answer are none"))?
+                .map_err(|_| BadAnswer("the chunks of the answer are malformed"))?
             {
                 BodyPart::Wait if bytes.len() > MAX_ANSWER => return Err(TOO_LONG),
                 BodyPart::Wait => return Ok(None),

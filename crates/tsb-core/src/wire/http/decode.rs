@@ -110,7 +110,7 @@ impl From<BadBody> for Refusal {
     fn from(bad: BadBody) -> Self {
         match bad {
             BadBody::TooLong => refusal(413, "Request Entity Too Large"),
-            BadBody::Malformed => refusal(400, "the chunks of a body are none"),
+            BadBody::Malformed => refusal(400, "the chunks of a body are malformed"),
         }
     }
 }

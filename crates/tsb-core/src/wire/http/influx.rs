@@ -110,7 +110,7 @@ pub(super) struct InfluxService {
 impl InfluxService {
     pub(super) fn new(clock: Arc<dyn Clock>, room: &Room, databases: &Databases) -> Self {
         Self {
-            lines: InfluxDecoder::new(clock).within(room),
+            lines: InfluxDecoder::of_bodies(clock).within(room),
             databases: databases.clone(),
         }
     }

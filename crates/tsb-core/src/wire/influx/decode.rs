@@ -58,6 +58,8 @@ pub struct InfluxDecoder {
     /// The name that the exact path looks up.
     name: Vec<u8>,
     whole: bool,
+    // Whether what ends is a body of known length, whose last line may lack its end.
+    is_body: bool,
     decoded: DecodedDatagram,
 }
 
@@ -95,7 +97,16 @@ impl InfluxDecoder {
             fields: Vec::new(),
             name: Vec::new(),
             whole: false,
+            is_body: false,
             decoded: DecodedDatagram::default(),
+        }
+    }
+
+    /// A decoder of bodies of known length, such as those of HTTP: the last line of each may lack its end.
+    pub fn of_bodies(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            is_body: true,
+            ..Self::new(clock)
         }
     }
 
@@ -524,9 +535,14 @@ impl Decoder for InfluxDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        // The last line may lack its line end.
-        self.exact(rest, sink);
-        self.columns.flush(sink);
+        if self.is_body {
+            self.exact(rest, sink);
+            self.columns.flush(sink);
+        } else if !rest.is_empty() {
+            // A sender that was killed leaves the beginning of a line.
+            let what = "the last line has no end";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
     }
 }
 

@@ -173,10 +173,20 @@ fn check_line(line: &str, expected: Result<(f64, i64), &str>) {
 }
 
 #[test]
-fn a_line_may_be_empty_or_a_comment_and_the_last_needs_no_end() {
+fn a_line_may_be_empty_or_a_comment_and_the_last_of_a_body_needs_no_end() {
     let payload = b"\n \n#comment value=1 60\n  # too\nm value=1 60\nm value=2 61";
-    let (heap, result) = decode(payload);
+    let mut heap = Heap::default();
+    let mut body = InfluxDecoder::of_bodies(clock());
+    let result = feed(&mut body, payload, std::iter::empty(), &mut heap);
     assert_eq!((heap.samples.len(), heap.problems(), result), (2, vec![], Ok(())));
+}
+
+#[test]
+fn the_beginning_of_a_line_at_the_end_of_a_stream_is_no_sample() {
+    // A sender that is killed while it writes `m value=1234 61` may leave this.
+    let (heap, result) = decode(b"m value=1 60\nm value=12");
+    assert_eq!((heap.samples.len(), result), (1, Ok(())));
+    assert_eq!(heap.problems(), ["the last line has no end"]);
 }
 
 #[test]

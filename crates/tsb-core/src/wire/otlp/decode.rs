@@ -194,7 +194,7 @@ fn key(name: &[u8]) -> Result<SeriesKey, &'static str> {
     if name.len() > MAX_NAME {
         return Err("a name with its attributes is longer than 32 KiB");
     }
-    let form = |NotProtobuf| "an attribute is none";
+    let form = |NotProtobuf| "an attribute is not valid protobuf";
     let text = |bytes| std::str::from_utf8(bytes).map_err(|_| "a name is not UTF-8");
     let (mut metric, mut labels) = ("", BTreeMap::new());
     let mut parts = Fields::new(name);

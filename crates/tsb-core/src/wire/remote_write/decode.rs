@@ -129,7 +129,7 @@ fn key(labels: &[u8]) -> Result<SeriesKey, &'static str> {
     if labels.len() > MAX_NAME {
         return Err("the labels of a series are longer than 32 KiB");
     }
-    let form = |NotProtobuf| "a label is none";
+    let form = |NotProtobuf| "a label is not valid protobuf";
     let mut found = Vec::new();
     let mut pairs = Fields::new(labels);
     while let Some(pair) = pairs.next_bytes(bytes_key(1)).map_err(form)? {

@@ -244,8 +244,10 @@ impl Decoder for StatsdDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        // The last line of a datagram may lack its line end.
-        self.line(rest, sink);
-        self.lookup.flush(sink);
+        if !rest.is_empty() {
+            // A sender that was killed leaves the beginning of a line.
+            let what = "the last line has no end";
+            sink.malformed(&Malformed { what, bytes: rest });
+        }
     }
 }

@@ -103,7 +103,7 @@ fn bad_lines_are_treated_as_statsd_treats_them() {
         ("m;l:1|g", &[("m;l", 1.0)], &[]),
     ];
     for (line, expected, problems) in table {
-        let heap = decode(format!("good:1|g\n{line}\n\ngood:2|g").as_bytes());
+        let heap = decode(format!("good:1|g\n{line}\n\ngood:2|g\n").as_bytes());
         let found = samples(&heap);
         let (first, rest) = found.split_first().unwrap();
         let (last, found) = rest.split_last().unwrap();
@@ -121,7 +121,7 @@ fn bad_lines_are_treated_as_statsd_treats_them() {
     }
     // A gauge is remembered from line to line.
     assert_eq!(
-        samples(&decode(b"m:5|g\nm:-3|g\nm:-2|g\nm:-1|g"))[1..],
+        samples(&decode(b"m:5|g\nm:-3|g\nm:-2|g\nm:-1|g\n"))[1..],
         [2.0, 0.0, -1.0].map(|v| ("m".to_owned(), v))
     );
 }

@@ -59,8 +59,9 @@ impl Pick {
     }
 }
 
-/// The model that generates the values of a series. All numbers are integers in units of the last
-/// decimal sent: with `decimals = 2`, a step of 100 is 1.00.
+/// The model that generates the values of a series; in a fleet file it is the key `law`. Values,
+/// bounds, steps and levels are integers in units of the last decimal sent: with `decimals = 2`, a step
+/// of 100 is 1.00. `every`, `still` and `resets_every` may be fractions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]

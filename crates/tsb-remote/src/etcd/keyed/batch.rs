@@ -39,7 +39,7 @@ pub(super) fn distinct(keys: &[Key]) -> Vec<&Key> {
     keys
 }
 
-/// The time to live of a request, in whole seconds, which no key outlives too early.
+/// A time to live in whole seconds, rounded up and at least 1, so that no key expires early.
 pub(super) fn whole_seconds(ttl_ns: u64) -> u64 {
     ttl_ns.max(1).div_ceil(tsb_core::time::SECOND_NS)
 }

@@ -5,7 +5,8 @@ use tsb_core::Batch;
 use super::InfluxClient;
 use crate::influx::lines::{lines, writable};
 use crate::influx::reply::Fate;
-use tsb_stores::error::{Error, Result};
+use crate::partly_sent::of_write;
+use tsb_stores::error::Result;
 use tsb_stores::parts::read;
 use tsb_stores::store::Reason;
 
@@ -31,7 +32,7 @@ impl InfluxClient {
             let (sent, rest) = part.split_at(count);
             parts.push(rest);
             let fate = self.connection.write(WRITING, body, count).await;
-            match fate.map_err(|error| after(is_sent, error))? {
+            match fate.map_err(|error| of_write(is_sent, error))? {
                 Fate::Refused(reason) => refused.extend(sent.iter().map(|index| (*index, reason))),
                 Fate::Partly(_) => {
                     let (first, second) = sent.split_at(count / 2);
@@ -43,15 +44,5 @@ impl InfluxClient {
         }
         refused.sort_unstable_by_key(|(index, _)| *index);
         Ok(refused)
-    }
-}
-
-/// The error of a request after others of the same write: the write as a whole was not unsent.
-fn after(is_sent: bool, error: Error) -> Error {
-    match error {
-        Error::Unreachable { action, source } | Error::Backend { action, source } if is_sent => {
-            Error::Unknown { action, source }
-        }
-        error => error,
     }
 }

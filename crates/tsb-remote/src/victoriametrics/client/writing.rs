@@ -4,8 +4,9 @@ use tsb_core::Batch;
 
 use super::VictoriaClient;
 use crate::http::Request;
+use crate::partly_sent::of_write;
 use crate::victoriametrics::exposition::{lines, writable};
-use tsb_stores::error::{Error, Result};
+use tsb_stores::error::Result;
 use tsb_stores::parts::read;
 use tsb_stores::store::Reason;
 
@@ -19,10 +20,12 @@ impl VictoriaClient {
             let body = lines(&read(&self.known).starts, batch, part);
             let request = Request::post("/api/v1/import/prometheus", body);
             let outcome = self.connection.server().ask(WRITING, &request).await;
-            let answer = outcome.map_err(|error| after(number, error))?;
+            let answer = outcome.map_err(|error| of_write(number > 0, error))?;
             match answer.status().as_u16() {
                 200 | 204 => {}
-                401 | 403 | 404 => return Err(after(number, self.connection.server().refused(WRITING, &answer))),
+                401 | 403 | 404 => {
+                    return Err(of_write(number > 0, self.connection.server().refused(WRITING, &answer)));
+                }
                 // Not understood, too long, or no room at the moment: nothing was taken.
                 400 | 413 | 429 | 503 => refused.extend(part.iter().map(|index| (*index, Reason::Refused))),
                 _ => return Err(self.connection.server().unknown(WRITING, answer.described())),
@@ -30,15 +33,5 @@ impl VictoriaClient {
         }
         refused.sort_unstable_by_key(|(index, _)| *index);
         Ok(refused)
-    }
-}
-
-/// The error of a request after others of the same write: the write as a whole was not unsent.
-fn after(number: usize, error: Error) -> Error {
-    match error {
-        Error::Unreachable { action, source } | Error::Backend { action, source } if number > 0 => {
-            Error::Unknown { action, source }
-        }
-        error => error,
     }
 }

@@ -20,7 +20,7 @@ use crate::hm9000::truth::Truth;
 
 /// Messages that wait for the listener at most; then the bus blocks the ticker.
 const BUS: usize = 8_192;
-/// The first poll that says fresh is checked by a scan, and then each poll of this number.
+/// Of the polls that say fresh, the first is checked by a scan, and then one in this many.
 const CHECK_EVERY: usize = 5;
 
 /// A run as it was by the machine's clock.

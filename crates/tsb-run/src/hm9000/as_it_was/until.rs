@@ -1,5 +1,5 @@
-//! A store that is refused to the original's processes once their run is over, so that a sync of
-//! many keys does not go on behind it.
+//! A store whose calls fail once the run is over, so that listener and fetcher stop in the middle of a
+//! sync of many keys.
 
 use std::fmt;
 use std::sync::Arc;

@@ -40,7 +40,9 @@ pub(super) fn ledger(whole: &Whole<'_>, parts: &[MeasuredPart]) -> LedgerReport 
 }
 
 /// The counts of a host that was lost. What was acknowledged was looked for; of what it had sent
-/// besides, some was found, and the rest was lost on the way, since nobody acknowledged it.
+/// besides, some was found, and the rest was lost on the way, since nobody acknowledged it. Of a host
+/// whose part could not be read back, all that it sent counts as lost on the way, though it may be in the
+/// store.
 pub(super) fn ledger_of_lost(lost: &LostPart) -> LedgerReport {
     let (mut ledger, found) = match &lost.verified {
         Ok(verified) => (

@@ -37,16 +37,16 @@ pub enum QueryShape {
     Raw {
         /// Number of series. in [1, 10,000]
         series: u32,
-        /// Length of the range in nanoseconds.
+        /// Length of the range in nanoseconds, from 1 to ten years of 365 days.
         span_ns: u64,
     },
     /// One value for each step, of some series.
     Steps {
         /// Number of series. in [1, 10,000]
         series: u32,
-        /// Length of the range in nanoseconds.
+        /// Length of the range in nanoseconds, from 1 to ten years of 365 days.
         span_ns: u64,
-        /// Length of a step in nanoseconds; at most the length of the range.
+        /// Length of a step in nanoseconds, from 1,000,000 to the length of the range.
         step_ns: u64,
         /// How the samples of a step become one value.
         by: Consolidation,
@@ -56,7 +56,7 @@ pub enum QueryShape {
     Outside {
         /// Number of series. in [1, 10,000]
         series: u32,
-        /// Length of the range in nanoseconds.
+        /// Length of the range in nanoseconds, from 1 to ten years of 365 days.
         span_ns: u64,
         /// Lower end of the band, a value that is inside; negative infinity: there is none.
         below: f64,
@@ -68,15 +68,15 @@ pub enum QueryShape {
     Statistics {
         /// Number of series. in [1, 10,000]
         series: u32,
-        /// Length of the range in nanoseconds.
+        /// Length of the range in nanoseconds, from 1 to ten years of 365 days.
         span_ns: u64,
     },
     /// One value for each step of two series, the second subtracted from the first in the steps that
     /// both have. The store returns the steps, and the query subtracts.
     Difference {
-        /// Length of the range in nanoseconds.
+        /// Length of the range in nanoseconds, from 1 to ten years of 365 days.
         span_ns: u64,
-        /// Length of a step in nanoseconds; at most the length of the range.
+        /// Length of a step in nanoseconds, from 1,000,000 to the length of the range.
         step_ns: u64,
         /// How the samples of a step become one value.
         by: Consolidation,

@@ -1,5 +1,5 @@
 //! Notes what happens to the machine, to this process and in the store while operations run, from
-//! counters that are read at every pulse of the watching thread. An event is known to the interval
+//! counters that are read at every pulse of the noise thread. An event is known to the interval
 //! between two readings.
 
 use tsb_core::breakdown::EventLog;
@@ -61,7 +61,7 @@ impl EventMonitor {
         }
     }
 
-    /// The watching thread was due at `due_ns` and woke up at `now_ns`; it had waited `waited_ns` for
+    /// The noise thread was due at `due_ns` and woke up at `now_ns`; it had waited `waited_ns` for
     /// a CPU.
     pub(super) fn woke(&mut self, due_ns: u64, now_ns: u64, waited_ns: u64) {
         let late_ns = now_ns.saturating_sub(due_ns);

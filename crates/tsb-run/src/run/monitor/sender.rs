@@ -1,5 +1,6 @@
 //! Monitors a run without a store of its own (`tsb emit`): progress and reporting intervals.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::emit::Live;
@@ -46,10 +47,12 @@ pub fn progress<T: Send>(
     };
     std::thread::scope(|threads| {
         let watching = threads.spawn(|| begin().watch(&is_over));
-        let result = run();
+        // The monitor waits for `is_over`, so a panic must not skip it.
+        let result = catch_unwind(AssertUnwindSafe(run));
         is_over.store(true, Ordering::Release);
         // A panic of the monitor loses the intervals, not the run.
-        (result, watching.join().unwrap_or_default())
+        let observed = watching.join().unwrap_or_default();
+        (result.unwrap_or_else(|panic| resume_unwind(panic)), observed)
     })
 }
 

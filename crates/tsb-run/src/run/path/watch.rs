@@ -26,7 +26,7 @@ pub struct Watch {
     turned_away: AtomicU64,
 }
 
-/// What the mileposts told, the times by interval.
+/// The times of operations by interval, from the listener's mileposts or from the writes in flight.
 #[derive(Debug)]
 pub(in crate::run) struct Timings {
     pub(in crate::run) response: TimedIntervals,
@@ -111,7 +111,7 @@ impl TimedIntervals {
 }
 
 impl Watch {
-    /// Ends an interval at `now`: what was timed since the last call are its histograms.
+    /// Ends an interval at `now_ns`, and adds what was timed since the last call to its histograms.
     /// Returns the times of that interval.
     pub fn cut(&self, now_ns: u64) -> Option<Timing> {
         let (view, in_flight) = (self.view(), self.in_flight());

@@ -16,7 +16,7 @@ use super::known::KnownSamples;
 use crate::plan::QueryShape;
 use crate::run::run_context::RunContext;
 
-/// Draws of a series before one that no longer reports is taken, too.
+/// Number of series drawn for a query; if none of them still reports, one that has ended is taken.
 const TRIES: u32 = 64;
 
 /// Chooses what the queries of one stream ask.

@@ -9,9 +9,9 @@ const MAGIC: &[u8; 7] = b"tsbjrnl";
 /// The first bytes of a marker of any version.
 const MARKER_MAGIC: &[u8; 7] = b"tsbmark";
 /// The version that is written.
-const VERSION: u8 = b'2';
+pub(super) const VERSION: u8 = b'2';
 /// The version of markers that is written.
-const MARKER_VERSION: u8 = b'1';
+pub(super) const MARKER_VERSION: u8 = b'1';
 /// Length of the head of a segment, in the version that is written.
 pub(super) const HEAD_LEN: usize = 32;
 /// Length of the head in format 1; every version begins with this part.

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::head::{DecodedHead, Marker, MarkerError};
+use super::head::{DecodedHead, MARKER_VERSION, Marker, MarkerError, VERSION};
 use super::medium::{MARKER, Medium, later_format, number_of, with_path};
 use crate::damage::{Damage, DamageKind};
 use crate::error::Result;
@@ -38,7 +38,7 @@ impl MarkerState {
         match Marker::of(&bytes) {
             Ok(marker) => Ok(Self::Known(marker)),
             Err(MarkerError::Damaged) => Ok(Self::Damaged),
-            Err(MarkerError::Later(version)) => Err(later_format(medium, MARKER, version, '1')),
+            Err(MarkerError::Later(version)) => Err(later_format(medium, MARKER, version, char::from(MARKER_VERSION))),
         }
     }
 
@@ -99,7 +99,7 @@ pub(super) fn by_head(mut files: Vec<SegmentFile>, numbers: &[Option<u32>]) -> V
 /// [`Error::LaterFormat`].
 pub(super) fn number_in(medium: &dyn Medium, name: &str, bytes: &[u8]) -> Result<Option<u32>> {
     match DecodedHead::of(bytes) {
-        DecodedHead::Later(version) => Err(later_format(medium, name, version, '2')),
+        DecodedHead::Later(version) => Err(later_format(medium, name, version, char::from(VERSION))),
         head => Ok(head.number()),
     }
 }

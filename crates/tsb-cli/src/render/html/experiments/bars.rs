@@ -1,8 +1,8 @@
 //! Horizontal bars of several parts, with a mark for what was published, as SVG without a script.
 
-use super::plot::PlotFrame;
 use crate::render::html::axis::WIDTH;
 use crate::render::html::markup::Markup;
+use crate::render::html::plot_frame::PlotFrame;
 
 /// Room for names before the bars, and for values behind them.
 const LEFT: f64 = 260.0;

@@ -4,8 +4,8 @@ use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Hm9000Details, R
 use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
-use super::chart::{Chart, Line, Mark};
 use super::frame::{begin_page, begin_story, end_page, mistakes};
+use crate::render::html::chart::{Chart, Line, Mark};
 use crate::render::html::markup::Markup;
 use crate::render::html::{PLOT_STYLE, STYLE};
 
@@ -167,6 +167,7 @@ fn push(lines: &mut Vec<Line>, name: &str, mark: Mark) {
         None => lines.push(Line {
             name: name.to_owned(),
             marks: vec![mark],
+            is_curve: false,
         }),
     }
 }

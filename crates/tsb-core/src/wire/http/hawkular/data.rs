@@ -129,7 +129,7 @@ pub(super) fn all(reader: &mut dyn SampleReader, key: &SeriesKey, range: (i64, i
     select(reader, key, range, &window, |_| true)
 }
 
-/// The newest sample of each metric that has one.
+/// The newest timestamp of each metric; `None` where it has no sample.
 pub(super) fn newest(reader: &mut dyn SampleReader, keys: &[SeriesKey]) -> Result<Vec<Option<Timestamp>>, Problem> {
     let newest = reader.newest(keys).map_err(Problem::Store)?;
     debug_assert_eq!(newest.len(), keys.len());

@@ -1,4 +1,4 @@
-//! OwnTimes times: every sample of a recording is sent, at its own time, and only then.
+//! Own times: every sample of a recording is sent, at its own time, and only then.
 
 use std::collections::BTreeMap;
 

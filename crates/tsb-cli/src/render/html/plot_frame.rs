@@ -1,6 +1,6 @@
 //! The frame of a drawing: its caption, the key of its colours, and the SVG around what is drawn.
 
-use crate::render::html::markup::Markup;
+use super::markup::Markup;
 
 /// The frame of a drawing.
 #[derive(Clone, Copy, Debug)]

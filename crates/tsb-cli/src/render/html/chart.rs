@@ -1,8 +1,8 @@
 //! A chart of several series of marks over a logarithmic axis, as SVG without a script.
 
-use super::plot::PlotFrame;
-use crate::render::html::axis::{Axis, BOTTOM, LEFT, RIGHT, TOP, WIDTH, ends};
-use crate::render::html::markup::Markup;
+use super::axis::{Axis, BOTTOM, LEFT, RIGHT, TOP, WIDTH, ends};
+use super::markup::Markup;
+use super::plot_frame::PlotFrame;
 use tsb_run::units;
 
 /// Height of a drawing, in its own units.
@@ -24,11 +24,13 @@ pub(super) struct Mark {
     pub(super) about: String,
 }
 
-/// A series of marks with a line through them.
+/// A series of marks with a line through them, or a curve.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) marks: Vec<Mark>,
+    /// Whether the marks are points of a curve, which is drawn without them.
+    pub(super) is_curve: bool,
 }
 
 /// A chart.
@@ -86,6 +88,7 @@ impl Chart<'_> {
         let mut sizes: Vec<f64> = self
             .lines
             .iter()
+            .filter(|line| !line.is_curve)
             .flat_map(|line| &line.marks)
             .map(|mark| mark.x)
             .collect();
@@ -118,7 +121,7 @@ fn draw_line(line: &Line, tone: usize, x: Axis, y: Axis, page: &mut Markup) {
         "<g class=\"tone-{tone}\"><polyline class=\"series\" points=\"{}\"/>\n",
         places.join(" ")
     ));
-    for mark in &line.marks {
+    for mark in line.marks.iter().filter(|_| !line.is_curve) {
         let (at, up) = (x.place(mark.x), y.place(mark.y));
         page.raw("<g>");
         if let Some((low, high)) = mark.interval {
