@@ -18,13 +18,13 @@ fn is_obeyed(character: char) -> bool {
 
 /// Replaces such characters by their JSON escape, `\u001b`, so that JSON text stays valid JSON.
 fn shown(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let is_shown = |character: char| is_obeyed(character) && !is_kept(character);
-    if !text.contains(is_shown) {
+    let is_replaced = |character: char| is_obeyed(character) && !is_kept(character);
+    if !text.contains(is_replaced) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        if is_shown(character) {
+        if is_replaced(character) {
             // Writing to a string cannot fail. Every such character has a four-digit code.
             let _ = write!(out, "\\u{:04x}", u32::from(character));
         } else {

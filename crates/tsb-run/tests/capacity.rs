@@ -12,7 +12,9 @@ use tsb_core::report::capacity::BrokenCondition;
 use tsb_core::report::{DurabilityReport, Interval, Latency, LedgerReport, Rate, Run, Target};
 use tsb_core::time::{Clock, ManualClock, SECOND_NS};
 use tsb_core::verdict::Evidence;
-use tsb_run::capacity::{CapacityRequest, Find, Finding, Search, SearchOptions, Step, find_capacity, judge};
+use tsb_run::capacity::{
+    CapacityRequest, Find, Finding, Search, SearchOptions, Step, Vary, find_capacity, find_scaling, judge, why_no_law,
+};
 use tsb_run::run::{RunContext, open};
 use tsb_run::threshold::{Condition, Outcome};
 use tsb_run::{Controls, Plan, Transport};
@@ -219,6 +221,28 @@ fn a_probe_leaves_nothing_behind() {
         (None, "budget")
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn each_count_has_a_search_of_its_own_and_few_capacities_have_no_law() {
+    let mut request = request("memory:");
+    request.search.first = 2_000;
+    let report = find_scaling(
+        &request,
+        Vary::Workers,
+        &[1, 2],
+        &|_| Vec::new(),
+        &Controls::default(),
+        &open,
+    )
+    .unwrap();
+    let scaling = report.scaling.as_ref().unwrap();
+    let counts: Vec<u32> = scaling.points.iter().map(|point| point.count).collect();
+    assert_eq!((counts, scaling.over.as_str()), (vec![1, 2], "workers"));
+    assert!(scaling.points.iter().all(|point| point.capacity.probes.len() == 1));
+    assert_eq!(scaling.law, None);
+    let why = why_no_law(scaling).unwrap();
+    assert!(why.contains("0 of 2 counts"), "{why}");
 }
 
 #[test]

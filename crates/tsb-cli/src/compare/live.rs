@@ -348,6 +348,19 @@ mod tests {
     }
 
     #[test]
+    fn a_duration_that_is_set_is_not_replaced_by_the_usual_one() {
+        let stores = typed(&["memory:", "memory:"]);
+        let sides = sides_of(&stores, &with_sets(&["duration=20s", "report-interval=2s"])).unwrap();
+        for side in &sides {
+            assert_eq!(side.plan.duration_ns, Some(20_000_000_000));
+            assert_eq!(side.plan.report_interval_ns, 2_000_000_000);
+        }
+        let sides = sides_of(&stores, &with_sets(&["b:fleet-time=2h"])).unwrap();
+        let fleet_times: Vec<_> = sides.iter().map(|side| side.plan.fleet_time_ns).collect();
+        assert_eq!(fleet_times, [None, Some(7_200_000_000_000)]);
+    }
+
+    #[test]
     fn what_cannot_be_compared_is_refused_with_a_hint() {
         let said = |stores: &[&str], args: &SidesArgs| {
             let stores = typed(stores);

@@ -17,7 +17,7 @@ fn plan(arguments: &[&str]) -> Value {
 }
 
 /// A command line with something that does nothing, and the words that name it.
-const IDLE: [(&[&str], &[&str]); 39] = [
+const IDLE: [(&[&str], &[&str]); 43] = [
     (
         &["run", "--query-workers", "2"],
         &["--query-workers", "nothing is queried"],
@@ -89,6 +89,19 @@ const IDLE: [(&[&str], &[&str]); 39] = [
     (
         &["emit", "--to", "tsb+tcp://127.0.0.1:1", "--protocol", "tsb"],
         &["--protocol", "--to"],
+    ),
+    (&["emit", "--to", "tsb+tcp://127.0.0.1:1", "--label", "x"], &["--label"]),
+    (
+        &["capacity", "--scale", "workers=1,2", "--workers", "2"],
+        &["--workers", "--scale"],
+    ),
+    (
+        &["capacity", "--scale", "in-flight=1,2"],
+        &["in flight", "vary the workers"],
+    ),
+    (
+        &["run", "--set", "sockets=30", "--transport", "tcp"],
+        &["--sockets", "udp"],
     ),
     (
         &["emit", "--to", "tsb+tcp://127.0.0.1:1", "--watch-pid", "1"],

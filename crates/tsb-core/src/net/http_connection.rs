@@ -24,7 +24,7 @@ const READ: usize = 4096;
 
 /// What the connections of a pool share.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct PoolSettings {
     pub(super) address: Address,
     pub(super) options: EmitOptions,
     pub(super) clock: Arc<dyn Clock>,
@@ -33,7 +33,7 @@ pub(super) struct Peer {
 /// A connection, or room for one.
 #[derive(Debug)]
 pub(super) struct HttpConnection {
-    peer: Arc<Peer>,
+    settings: Arc<PoolSettings>,
     stream: Option<Stream>,
     /// When it was lost or not made, on the run's clock.
     pub(super) lost_at: Option<u64>,
@@ -46,9 +46,9 @@ pub(super) struct HttpConnection {
 
 impl HttpConnection {
     /// Room for a connection, which is not made yet.
-    pub(super) fn new(peer: &Arc<Peer>) -> Self {
+    pub(super) fn new(settings: &Arc<PoolSettings>) -> Self {
         Self {
-            peer: Arc::clone(peer),
+            settings: Arc::clone(settings),
             stream: None,
             lost_at: None,
             request: Vec::new(),
@@ -63,8 +63,8 @@ impl HttpConnection {
         if self.stream.is_some() {
             return Ok(());
         }
-        let address = &self.peer.address;
-        let connected = Stream::connect(address, &self.peer.options).await;
+        let address = &self.settings.address;
+        let connected = Stream::connect(address, &self.settings.options).await;
         let (stream, _, granted) = connected.map_err(|source| NetError::Connect {
             address: address.clone(),
             source,
@@ -84,17 +84,17 @@ impl HttpConnection {
         self.stream = None;
         // The pause counts from the end of the attempt: otherwise a refusal that took long would
         // be followed by the next attempt at once.
-        self.lost_at = Some(self.peer.clock.now());
+        self.lost_at = Some(self.settings.clock.now());
     }
 
     pub(super) fn answered(&self, what: String) -> NetError {
-        let address = self.peer.address.clone();
+        let address = self.settings.address.clone();
         NetError::Answered { address, what }
     }
 
     /// Writes the request and reads its answer. After an error the connection must be lost.
     pub(super) async fn exchange(&mut self) -> Result<Answer, NetError> {
-        let deadline = Deadline::new(&self.peer.options, &*self.peer.clock);
+        let deadline = Deadline::new(&self.settings.options, &*self.settings.clock);
         self.write(deadline).await?;
         self.answer.clear();
         loop {
@@ -104,7 +104,7 @@ impl HttpConnection {
                 }
                 return Ok(answer);
             }
-            let left = deadline.left(&*self.peer.clock, &self.peer.address)?;
+            let left = deadline.left(&*self.settings.clock, &self.settings.address)?;
             let Self { stream, received, .. } = self;
             let Some(stream) = stream else {
                 return Err(self.lost(ErrorKind::NotConnected.into()));
@@ -122,7 +122,7 @@ impl HttpConnection {
     async fn write(&mut self, deadline: Deadline) -> Result<(), NetError> {
         let mut at = 0;
         while at < self.request.len() {
-            let left = deadline.left(&*self.peer.clock, &self.peer.address)?;
+            let left = deadline.left(&*self.settings.clock, &self.settings.address)?;
             let Some(stream) = &mut self.stream else {
                 return Err(self.lost(ErrorKind::NotConnected.into()));
             };
@@ -144,7 +144,7 @@ impl HttpConnection {
             Some(Ok(value)) => Ok(value),
             Some(Err(source)) => Err(self.lost(source)),
             None => Err(NetError::Stalled {
-                address: self.peer.address.clone(),
+                address: self.settings.address.clone(),
                 after_ms: limit.unwrap_or_default().as_millis() as u64,
             }),
         }
@@ -152,7 +152,7 @@ impl HttpConnection {
 
     fn lost(&self, source: io::Error) -> NetError {
         NetError::Lost {
-            address: self.peer.address.clone(),
+            address: self.settings.address.clone(),
             written_bytes: self.report.written_bytes,
             source,
         }
@@ -163,7 +163,7 @@ impl HttpConnection {
         let Some(mut stream) = self.stream.take() else {
             return self.report;
         };
-        let left = Duration::from_nanos(until.saturating_sub(self.peer.clock.now()));
+        let left = Duration::from_nanos(until.saturating_sub(self.settings.clock.now()));
         let received = &mut *self.received;
         let closing = async {
             poll_fn(|context| stream.poll_shutdown(context)).await?;

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::address::Address;
 use super::error::NetError;
-use super::http_connection::{HttpConnection, Peer};
+use super::http_connection::{HttpConnection, PoolSettings};
 use super::http_exchange::{RequestEncoder, outcome};
 use super::options::EmitOptions;
 use super::parker::{Interrupter, Interruption};
@@ -37,7 +37,7 @@ pub struct HttpPool {
 pub struct HttpSender(Arc<Shared>);
 
 struct Shared {
-    peer: Arc<Peer>,
+    settings: Arc<PoolSettings>,
     client: Client,
     encoder: Mutex<RequestEncoder>,
     connections: Mutex<Connections>,
@@ -74,14 +74,16 @@ impl HttpPool {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, NetError> {
         let runtime = Runtime::start()?;
-        let peer = Arc::new(Peer {
+        let settings = Arc::new(PoolSettings {
             address: address.clone(),
             options,
             clock,
         });
-        let free = runtime.handle().block_on(open(&peer, &client, connections.max(1)))?;
+        let free = runtime
+            .handle()
+            .block_on(open(&settings, &client, connections.max(1)))?;
         let shared = Arc::new(Shared {
-            peer,
+            settings,
             encoder: Mutex::new(RequestEncoder::new(&client, encoder)),
             client,
             connections: Mutex::new(Connections {
@@ -124,8 +126,8 @@ impl HttpPool {
     pub fn finish(self) -> (Vec<TargetReport>, u64) {
         let shared = &self.sender.0;
         let left = std::mem::take(&mut *shared.connections());
-        let limit_ns = shared.peer.options.close_timeout.as_nanos() as u64;
-        let until = shared.peer.clock.now().saturating_add(limit_ns);
+        let limit_ns = shared.settings.options.close_timeout.as_nanos() as u64;
+        let until = shared.settings.clock.now().saturating_add(limit_ns);
         let mut reports = Vec::new();
         self.runtime.handle().block_on(async {
             for connection in left.free.into_iter().chain(left.lost) {
@@ -139,10 +141,14 @@ impl HttpPool {
     }
 }
 
-async fn open(peer: &Arc<Peer>, client: &Client, count: usize) -> Result<VecDeque<HttpConnection>, NetError> {
+async fn open(
+    settings: &Arc<PoolSettings>,
+    client: &Client,
+    count: usize,
+) -> Result<VecDeque<HttpConnection>, NetError> {
     let mut all = VecDeque::with_capacity(count);
     for _ in 0..count {
-        let mut connection = HttpConnection::new(peer);
+        let mut connection = HttpConnection::new(settings);
         connection.connect().await?;
         all.push_back(connection);
     }
@@ -243,8 +249,8 @@ impl Shared {
 
     /// A lost connection that may be made again now.
     fn due_again(&self, connections: &mut Connections) -> Option<HttpConnection> {
-        let pause_ns = self.peer.options.reconnect_after?.as_nanos() as u64;
-        let now = self.peer.clock.now();
+        let pause_ns = self.settings.options.reconnect_after?.as_nanos() as u64;
+        let now = self.settings.clock.now();
         let mut lost = connections.lost.iter();
         let is_due = |one: &HttpConnection| one.lost_at.is_none_or(|at| now.saturating_sub(at) >= pause_ns);
         let index = lost.position(is_due)?;
@@ -290,7 +296,7 @@ impl Shared {
     }
 
     fn was_interrupted(&self) -> NetError {
-        let address = self.peer.address.clone();
+        let address = self.settings.address.clone();
         NetError::Interrupted { address }
     }
 
@@ -323,7 +329,7 @@ impl fmt::Debug for HttpPool {
 impl fmt::Debug for HttpSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpSender")
-            .field("address", &self.0.peer.address)
+            .field("address", &self.0.settings.address)
             .finish_non_exhaustive()
     }
 }

@@ -354,6 +354,7 @@ fn config(address: &Address, options: &PostgresOptions) -> Result<Config> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio_postgres::config::Host;
 
     fn config_of(path: &str) -> Result<Config> {
         let address = Address::parse("postgres", "database", path).unwrap();
@@ -364,6 +365,10 @@ mod tests {
     fn a_host_has_the_usual_port_unless_it_names_one() {
         let config = config_of("//me:p%40ss@a,b:1/runs").unwrap();
         assert_eq!(config.get_ports(), [5432, 1]);
+        let six = config_of("//[::1],[::1]:1/runs").unwrap();
+        assert_eq!(six.get_ports(), [5432, 1]);
+        let is_bare = |host: &Host| matches!(host, Host::Tcp(name) if name == "::1");
+        assert!(six.get_hosts().iter().all(is_bare), "{six:?}");
         assert_eq!(config.get_password(), Some(&b"p@ss"[..]));
         assert!(!format!("{config:?}").contains("p@ss"));
         let error = config_of("//a:x/runs").unwrap_err().to_string();

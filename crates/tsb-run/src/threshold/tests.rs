@@ -105,6 +105,27 @@ fn repeated_rounds_are_judged_by_their_median_and_by_every_verdict() {
 }
 
 #[test]
+fn a_count_over_rounds_is_that_of_the_worst_round() {
+    let with_lost = |lost| {
+        let mut run = run();
+        run.ledger
+            .counts
+            .set(Counter::Lost, lost)
+            .set(Counter::Verified, 100 - lost);
+        run
+    };
+    let rounds = [0, 5, 0].map(with_lost);
+    let rounds: Vec<&Run> = rounds.iter().collect();
+    let check = |text: &str| condition(text).check_rounds(&rounds, &[]);
+    let lost = check("lost=0");
+    assert_eq!(
+        (lost.outcome, lost.measured),
+        (Outcome::False, Some(Reading::exact(5.0)))
+    );
+    assert_eq!(check("verified>96").outcome, Outcome::False);
+}
+
+#[test]
 fn what_a_run_does_not_have_passes_no_threshold() {
     let mut run = run();
     run.staleness = None;

@@ -202,6 +202,37 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_several_counts_has_the_law_and_marks_what_is_predicted() {
+        use tsb_core::report::capacity::{Capacity, Scaling, ScalingLaw, ScalingPoint};
+        use tsb_core::stats::{Estimate, Scalability};
+
+        let mut report = report();
+        let mut scaling = Scaling::default();
+        scaling.over = "workers".to_owned();
+        for count in [1, 2, 4, 8] {
+            let mut capacity = Capacity::default();
+            capacity.found_per_second = Some(9_000.0 * f64::from(count));
+            scaling.points.push(ScalingPoint::new(count, capacity));
+        }
+        report.scaling = Some(scaling.clone());
+        assert!(!capacity_page(&report).contains("predicted, not measured"));
+        let found: Vec<(f64, f64)> = scaling.points.iter().filter_map(ScalingPoint::found).collect();
+        let law = Scalability::fit(&found).unwrap();
+        let predicted = Estimate::new(law.at(80.0), 700_000.0, 740_000.0);
+        scaling.law = Some(ScalingLaw::new(law, &found, 80, predicted));
+        report.scaling = Some(scaling);
+        let page = capacity_page(&report);
+        for words in [
+            "Capacity by workers",
+            "predicted, not measured, at 80 workers: 720,000 samples/s",
+            "<th scope=\"row\">8</th>",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
+    }
+
+    #[test]
     fn a_page_of_no_probe_has_no_curve() {
         let empty = CapacityReport::new(serde_json::Value::Null, 1, "series", Vec::new());
         assert!(!capacity_page(&empty).contains("<svg"));

@@ -89,7 +89,7 @@ impl DatagramTarget {
     /// Sends what is packed, announces the end of the data if the protocol can, and closes the
     /// sockets.
     pub fn finish(mut self) -> TargetReport {
-        self.each_lane(SendQueue::finish);
+        self.each_queue(SendQueue::finish);
         if self.report.refusals > 0 {
             self.report.keep(NetError::Refused {
                 address: self.address.clone(),
@@ -109,7 +109,7 @@ impl DatagramTarget {
         self.report
     }
 
-    fn each_lane(&mut self, mut act: impl FnMut(&mut SendQueue, &mut SendContext<'_>)) {
+    fn each_queue(&mut self, mut act: impl FnMut(&mut SendQueue, &mut SendContext<'_>)) {
         let mut context = SendContext {
             address: &self.address,
             clock: &*self.clock,
@@ -124,7 +124,7 @@ impl DatagramTarget {
 
     /// The send queue of an operation.
     #[inline]
-    fn lane_of(&self, operation: &Operation<'_>) -> usize {
+    fn queue_of(&self, operation: &Operation<'_>) -> usize {
         let first = u64::from(operation.payload.id(0).0);
         let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         ((mixed * self.send_queues.len() as u64) >> 32) as usize
@@ -137,7 +137,7 @@ impl Target for DatagramTarget {
         if samples == 0 {
             return Outcome::Sent;
         }
-        let index = self.lane_of(operation);
+        let index = self.queue_of(operation);
         let send_queue = &mut self.send_queues[index];
         if send_queue.is_over() {
             self.report.shed_samples += samples;
@@ -163,7 +163,7 @@ impl Target for DatagramTarget {
     }
 
     fn idle(&mut self) {
-        self.each_lane(SendQueue::flush);
+        self.each_queue(SendQueue::flush);
     }
 }
 

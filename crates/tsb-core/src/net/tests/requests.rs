@@ -136,6 +136,34 @@ fn a_lost_connection_is_unknown_and_then_sheds_or_connects_anew() {
 }
 
 #[test]
+fn what_finds_no_connection_was_not_sent() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = [0; 4096];
+        let _ = stream.read(&mut bytes).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        // Nobody listens any more.
+    });
+    let options = EmitOptions {
+        reconnect_after: Some(Duration::from_millis(1)),
+        ..EmitOptions::default()
+    };
+    let catalog: Catalog = [SeriesKey::new("a")].into_iter().collect();
+    let client = Client::new(Protocol::Influx, "localhost", "d").unwrap();
+    let encoder = Protocol::Influx.encoder(&catalog).unwrap();
+    let clock = Arc::new(MonotonicClock::new());
+    let mut target = HttpTarget::connect(&Address::from(address), options, client, encoder, clock).unwrap();
+    server.join().unwrap();
+    assert_eq!(send(&mut target, 1, &[1.0]), Outcome::Shed);
+    let report = target.finish();
+    assert_eq!((report.shed_samples, report.samples, report.operations), (1, 0, 0));
+}
+
+#[test]
 fn a_peer_that_never_reads_its_answers_is_not_read_either() {
     let testbed = testbed(Protocol::Influx, ListenOptions::default());
     let mut mute = testbed.client();

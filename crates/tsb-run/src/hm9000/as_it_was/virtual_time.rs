@@ -38,7 +38,7 @@ impl VirtualTime {
     /// None that a caller can cause: a store in memory does not fail.
     pub fn run(&self) -> Result<Report> {
         let clock: Arc<ManualClock> = Arc::default();
-        let store = Arc::new(Device::new(self, Arc::clone(&clock))?);
+        let store = Arc::new(SlowKeys::new(self, Arc::clone(&clock))?);
         let mut listener = Listener::with_defects(Arc::clone(&store), clock.clone(), self.defects.clone());
         let (end, mut next_sync) = (self.seconds * SECOND_NS, SECOND_NS);
         let mut report = Report::default();
@@ -68,7 +68,7 @@ impl VirtualTime {
 
 /// A store in memory that takes time for each key. While time passes, the cluster ticks, the
 /// fetcher writes, and the ticker polls.
-struct Device {
+struct SlowKeys {
     keys: KeyedMemory,
     clock: Arc<ManualClock>,
     ns_per_key: u64,
@@ -91,7 +91,7 @@ struct World {
     report: Report,
 }
 
-impl Device {
+impl SlowKeys {
     fn new(options: &VirtualTime, clock: Arc<ManualClock>) -> Result<Self> {
         let cluster = cluster(options.simulator, &options.defects);
         let device = Self {
@@ -203,21 +203,21 @@ impl Device {
     }
 }
 
-impl fmt::Debug for Device {
+impl fmt::Debug for SlowKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Device")
+        f.debug_struct("SlowKeys")
             .field("ns_per_key", &self.ns_per_key)
             .finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Device {
+impl fmt::Display for SlowKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "device that takes {} per key", super::go::duration(self.ns_per_key))
     }
 }
 
-impl KeyedStore for Device {
+impl KeyedStore for SlowKeys {
     fn capabilities(&self) -> KeyedCapabilities {
         self.keys.capabilities()
     }

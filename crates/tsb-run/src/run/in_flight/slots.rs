@@ -34,7 +34,7 @@ pub(super) struct Write {
 
 /// What a slot does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SlotState {
     Free,
     /// Behind a write of the same group that has not ended.
     Behind,
@@ -46,7 +46,7 @@ enum Phase {
 
 #[derive(Debug)]
 struct Slot {
-    phase: Phase,
+    state: SlotState,
     write: Write,
     batch: BatchBuf,
     // Neighbours in the list of slots in flight.
@@ -140,7 +140,7 @@ impl Slots {
         let number = self.free.pop().unwrap_or(self.list.len() as u32);
         if is_new {
             self.list.push(Slot {
-                phase: Phase::Free,
+                state: SlotState::Free,
                 write: Write::default(),
                 batch: BatchBuf::with_capacity(batch.len()),
                 older: NONE,
@@ -163,7 +163,7 @@ impl Slots {
         if earlier == NONE {
             slot.ready();
         } else {
-            slot.phase = Phase::Behind;
+            slot.state = SlotState::Behind;
         }
         self.in_flight += 1;
         self.most = self.most.max(self.in_flight);
@@ -191,15 +191,15 @@ impl Slots {
         let Some(slot) = self.list.get_mut(number as usize) else {
             return Poll::Ready(false);
         };
-        match slot.phase {
-            Phase::Ready => {
-                slot.phase = Phase::UnderWay;
+        match slot.state {
+            SlotState::Ready => {
+                slot.state = SlotState::UnderWay;
                 std::mem::swap(&mut slot.batch, batch);
                 Poll::Ready(true)
             }
-            Phase::Free if is_over => Poll::Ready(false),
+            SlotState::Free if is_over => Poll::Ready(false),
             // A lane under way is not polled.
-            Phase::Free | Phase::Behind | Phase::UnderWay => {
+            SlotState::Free | SlotState::Behind | SlotState::UnderWay => {
                 match &mut slot.waker {
                     Some(waker) => waker.clone_from(context.waker()),
                     None => slot.waker = Some(context.waker().clone()),
@@ -212,7 +212,7 @@ impl Slots {
     /// The write that the lane of a slot has taken.
     pub(super) fn under_way(&self, number: u32) -> Option<Write> {
         let slot = self.list.get(number as usize)?;
-        (slot.phase == Phase::UnderWay).then_some(slot.write)
+        (slot.state == SlotState::UnderWay).then_some(slot.write)
     }
 
     /// A write has ended: its slot is free, and the next write of its group may begin.
@@ -220,10 +220,10 @@ impl Slots {
         let Some(slot) = self.list.get_mut(number as usize) else {
             return;
         };
-        if slot.phase == Phase::Free {
+        if slot.state == SlotState::Free {
             return;
         }
-        slot.phase = Phase::Free;
+        slot.state = SlotState::Free;
         let (older, newer, successor) = (slot.older, slot.newer, slot.successor);
         let group = slot.write.operation.group;
         match self.list.get_mut(older as usize) {
@@ -239,7 +239,7 @@ impl Slots {
             *last = NONE;
         }
         let successor = self.list.get_mut(successor as usize);
-        if let Some(successor) = successor.filter(|slot| slot.phase == Phase::Behind) {
+        if let Some(successor) = successor.filter(|slot| slot.state == SlotState::Behind) {
             successor.ready();
         }
         self.in_flight -= 1;
@@ -249,7 +249,7 @@ impl Slots {
     /// The lane of a slot is gone: the slot is never used again. Returns the write that it had.
     pub(super) fn abandon(&mut self, number: u32) -> Option<Write> {
         let slot = self.list.get(number as usize)?;
-        let write = (slot.phase != Phase::Free).then_some(slot.write);
+        let write = (slot.state != SlotState::Free).then_some(slot.write);
         if write.is_none() && self.is_over {
             return None;
         }
@@ -271,7 +271,7 @@ impl Slots {
 impl Slot {
     /// Its lane may take the write.
     fn ready(&mut self) {
-        self.phase = Phase::Ready;
+        self.state = SlotState::Ready;
         if let Some(waker) = &self.waker {
             waker.wake_by_ref();
         }

@@ -31,7 +31,11 @@ pub(super) fn draw(report: &CapacityReport, page: &mut Markup) {
     }
     Chart {
         caption: "Capacity",
-        about: "With its 95 % interval, by count, both on a log axis. The last mark is predicted, not measured.",
+        about: if scaling.law.is_some() {
+            "With its 95 % interval, by count, both on a log axis. The last mark is predicted, not measured."
+        } else {
+            "With its 95 % interval, by count, both on a log axis."
+        },
         lines,
         is_log: true,
         show: units::scaled,
