@@ -56,9 +56,12 @@ fn several_processes_report_what_one_reports() {
         let one = report(&[&common[..], &["--workers", workers]].concat());
         let several = report(&[&common[..], &["--hosts-local", hosts]].concat());
         assert_eq!(counts(&several), counts(&one), "{fleet:?}");
-        // Tests beside this one may make it noisy.
+        // Tests beside this one may take the CPU, and make it noisy or its generator late.
         let status = several["verdict"]["status"].as_str().unwrap();
-        assert!(["VALID", "NOISY"].contains(&status), "{:?}", several["verdict"]);
+        let reasons = several["verdict"]["reasons"].to_string();
+        let is_disturbed = ["NOISY", "GENERATOR-LIMITED", "STORE-LIMITED"].contains(&status)
+            && reasons.contains("others took the CPU");
+        assert!(status == "VALID" || is_disturbed, "{:?}", several["verdict"]);
         assert_eq!(
             several["latency"]["response"]["count"],
             one["latency"]["response"]["count"]

@@ -191,7 +191,7 @@ const CASES: &[Case] = &[
     // The first calls are those of the thread that watches.
     case(Method::Newest, Errs, 0, Inproc, "do it"),
     case(Method::Newest, Panics, 0, Inproc, "panicked in newest"),
-    case(Method::Newest, PanicsTwice, 0, Inproc, "the watching thread panicked"),
+    case(Method::Newest, PanicsTwice, 0, Inproc, "the monitor thread panicked"),
     case(Method::Newest, Errs, 0, Tcp, "do it"),
     // While it is written, by the threads that write.
     case(Method::Durable, Panics, WRITES, Inproc, "panicked"),
@@ -346,7 +346,7 @@ fn a_panic_of_the_watching_thread_loses_no_interval_and_no_audit() {
         };
         for (index, outcome) in in_each(&[fault], transport).iter().enumerate() {
             let name = format!("{transport:?} in store {index}");
-            both_are_there(outcome, index, "the watching thread panicked", &name);
+            both_are_there(outcome, index, "the monitor thread panicked", &name);
             let ledger = &outcome.0.runs[index].ledger;
             let counts = &ledger.counts;
             assert!(counts.is_balanced() && ledger.violated.is_empty(), "{name}: {ledger:?}");

@@ -210,7 +210,7 @@ mod tests {
         let cells = [cell("series", 200.0), cell("ticks", 3_000.0), cell("mohawk", 10.0)];
         let page = page(&cells, "a command");
         assert!(
-            page.contains("ticks takes 300 times what Mohawk's layout takes"),
+            page.contains("ticks took 300 times as many samples per second as Mohawk's layout"),
             "{page}"
         );
         assert!(page.contains("`a command`, on 2 cores of a CPU, 2 GiB"), "{page}");
