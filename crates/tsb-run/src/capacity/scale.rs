@@ -143,7 +143,7 @@ fn join(reports: Vec<(u32, CapacityReport)>, vary: Vary, seed: u64) -> Option<Ca
         let found = |report: &CapacityReport| report.capacity.found_per_second.unwrap_or(0.0);
         found(one).total_cmp(&found(other))
     });
-    let (_, mut report) = best?;
+    let (count, mut report) = best?;
     let mut scaling = Scaling::default();
     vary.name().clone_into(&mut scaling.over);
     scaling.law = fit(&points, seed);
@@ -152,7 +152,11 @@ fn join(reports: Vec<(u32, CapacityReport)>, vary: Vary, seed: u64) -> Option<Ca
     report.started_at_ns = started_at_ns;
     report.took_seconds = took_seconds;
     report.interrupted = interrupted;
-    report.notes = notes;
+    report.notes = vec![format!(
+        "the capacity and the probes are those with {}",
+        vary.words(count)
+    )];
+    report.notes.extend(notes);
     Some(report)
 }
 
@@ -251,8 +255,9 @@ mod tests {
         assert_eq!((scaling.over.as_str(), scaling.points.len()), ("workers", 5));
         assert_eq!(report.capacity.found_per_second, Some(found_at(16)));
         assert_eq!((report.started_at_ns, report.took_seconds), (1, 10.0));
-        assert_eq!(report.notes.len(), 5);
-        assert_eq!(report.notes[0], "1 worker: a note");
+        assert_eq!(report.notes.len(), 6);
+        assert_eq!(report.notes[0], "the capacity and the probes are those with 16 workers");
+        assert_eq!(report.notes[1], "1 worker: a note");
         assert_eq!(why_no_law(scaling), None);
     }
 
