@@ -13,6 +13,7 @@
 //! Nothing here prints, ends the process or reads the environment.
 
 pub mod audit;
+mod beside;
 pub mod canary;
 pub mod capacity;
 pub mod compare;

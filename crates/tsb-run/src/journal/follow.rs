@@ -5,7 +5,6 @@
 //! certain order; the comment at each read says why.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::Durability;
@@ -17,6 +16,7 @@ use tsb_stores::{Position, Store};
 use super::claims::{Claims, Marks};
 use super::file::Journal;
 use super::record::{Header, Reached, Record};
+use crate::beside::{beside, resumed};
 use crate::run::{Rejects, SinkTotals, Watch};
 
 /// Interval between two polls.
@@ -134,18 +134,10 @@ impl<'a> Follower<'a> {
 
     /// Calls `run` while another thread writes the journal, then writes the last record.
     pub fn beside<T>(mut self, run: impl FnOnce() -> T) -> T {
-        let is_over = AtomicBool::new(false);
-        let result = std::thread::scope(|threads| {
-            let following = threads.spawn(|| self.follow(&is_over));
-            // The other thread waits for `is_over`, so a panic must not skip it.
-            let result = catch_unwind(AssertUnwindSafe(run));
-            is_over.store(true, Ordering::Release);
-            // A panic of the journal's thread does not affect the result.
-            let _ = following.join();
-            result
-        });
+        // A panic of the journal's thread does not affect the result.
+        let (result, _) = beside(|is_over| self.follow(is_over), run);
         self.end();
-        result.unwrap_or_else(|panic| resume_unwind(panic))
+        resumed(result)
     }
 
     /// Polls, records and syncs a last time. Call it after the final flush.

@@ -22,6 +22,7 @@ use super::rejects::Rejects;
 use super::run_context::{RunContext, timetable};
 use super::sink::SinkTotals;
 use crate::audit::History;
+use crate::beside::{beside, resumed};
 use crate::controls::Controls;
 use crate::error::Error;
 use crate::plan::Plan;
@@ -157,31 +158,21 @@ pub(super) fn fill(
 
 /// Fills, and tells the observer once per second how much is written.
 fn shown<T>(context: &RunContext, controls: &Controls, live: &Live, fill: impl FnOnce() -> T) -> T {
-    /// Ends the thread that tells, also after a panic.
-    struct Over<'a>(&'a AtomicBool);
-
-    impl Drop for Over<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Release);
-        }
-    }
-
-    let (is_over, clock) = (AtomicBool::new(false), &context.clock);
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            let mut told_ns = clock.now();
-            while !is_over.load(Ordering::Acquire) {
-                clock.wait_until(clock.now() + SECOND_NS / 50);
-                if clock.now() - told_ns >= SECOND_NS {
-                    told_ns = clock.now();
-                    let written = units::count(live.totals().accepted);
-                    controls.progress(&format!("  {written} samples of history written"));
-                }
+    let clock = &context.clock;
+    let tell = |is_over: &AtomicBool| {
+        let mut told_ns = clock.now();
+        while !is_over.load(Ordering::Acquire) {
+            clock.wait_until(clock.now() + SECOND_NS / 50);
+            if clock.now() - told_ns >= SECOND_NS {
+                told_ns = clock.now();
+                let written = units::count(live.totals().accepted);
+                controls.progress(&format!("  {written} samples of history written"));
             }
-        });
-        let _over = Over(&is_over);
-        fill()
-    })
+        }
+    };
+    let (filled, told) = beside(tell, fill);
+    resumed(told);
+    resumed(filled)
 }
 
 /// Refuses a history of which not every sample was answered for.

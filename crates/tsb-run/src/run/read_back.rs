@@ -14,6 +14,7 @@ use super::preload::history;
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
 use crate::audit::{Audit, Scope, is_unconfirmed, visibility_wait_ns};
+use crate::beside::{beside, resumed};
 use crate::controls::Controls;
 use crate::observer::Phase;
 use crate::units;
@@ -97,29 +98,25 @@ fn audit(
         heard: &performed.observed.heard,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let (done, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let clock = &context.clock;
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            let mut shown = clock.now();
-            while !is_over.load(Ordering::Acquire) {
-                clock.wait_until(clock.now() + 20_000_000);
-                controls.enter(Phase::ReadingBack(done.load(Ordering::Relaxed), series));
-                if clock.now() - shown >= 1_000_000_000 {
-                    shown = clock.now();
-                    controls.progress(&format!(
-                        "  {} of {} series read back",
-                        units::count(done.load(Ordering::Relaxed)),
-                        units::count(series)
-                    ));
-                }
+    let (done, clock) = (AtomicU64::new(0), &context.clock);
+    let show = |is_over: &AtomicBool| {
+        let mut shown = clock.now();
+        while !is_over.load(Ordering::Acquire) {
+            clock.wait_until(clock.now() + 20_000_000);
+            controls.enter(Phase::ReadingBack(done.load(Ordering::Relaxed), series));
+            if clock.now() - shown >= 1_000_000_000 {
+                shown = clock.now();
+                controls.progress(&format!(
+                    "  {} of {} series read back",
+                    units::count(done.load(Ordering::Relaxed)),
+                    units::count(series)
+                ));
             }
-        });
-        // The progress thread waits for `is_over`, so a panic of the audit must not skip it.
-        let audited = caught("the audit", || scope.run(&done));
-        is_over.store(true, Ordering::Release);
-        audited.unwrap_or_else(|said| Err(poisoned(&said)))
-    })
+        }
+    };
+    let (audited, shown) = beside(show, || caught("the audit", || scope.run(&done)));
+    resumed(shown);
+    resumed(audited).unwrap_or_else(|said| Err(poisoned(&said)))
 }
 
 /// Words for a call that failed.

@@ -1,7 +1,6 @@
 //! Sends to a listener of another program. It may never read or answer, and a stop still ends
 //! the pass.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,6 +8,7 @@ use tsb_core::net::{Address, Closing, Interrupter};
 use tsb_core::time::SECOND_NS;
 
 use super::path::{Pass, PassResult, lock};
+use crate::beside::{beside, resumed};
 use crate::error::Error;
 
 /// Interval between two checks of the stop flag.
@@ -20,16 +20,13 @@ const GRACE_NS: u64 = SECOND_NS / 2;
 impl Pass<'_> {
     /// Sends to a listener of another program; a stop ends every wait for it, 0.5 s later.
     pub fn remote(&self, address: &Address) -> Result<PassResult, Error> {
-        let (interrupters, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        let sent = std::thread::scope(|scope| {
-            scope.spawn(|| self.interrupt(&interrupters, &is_over));
-            // The other thread waits for `is_over`, so a panic must not skip it.
-            let sending = || self.send(&self.route(), address, Some(&interrupters));
-            let sent = catch_unwind(AssertUnwindSafe(sending));
-            is_over.store(true, Ordering::Release);
-            sent.unwrap_or_else(|panic| resume_unwind(panic))
-        });
-        let (mut driven, wire) = sent?;
+        let interrupters = Mutex::new(Vec::new());
+        let (sent, interrupted) = beside(
+            |is_over| self.interrupt(&interrupters, is_over),
+            || self.send(&self.route(), address, Some(&interrupters)),
+        );
+        resumed(interrupted);
+        let (mut driven, wire) = resumed(sent)?;
         let timeout = self.context.plan.wire.emit_options(1).close_timeout;
         if let Some(count) = wire.closings.get(word(Closing::TimedOut)) {
             driven.failures.push(format!(

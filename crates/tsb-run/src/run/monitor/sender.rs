@@ -1,6 +1,5 @@
 //! Monitors a run without a store of its own (`tsb emit`): progress and reporting intervals.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tsb_core::emit::Live;
@@ -10,6 +9,7 @@ use tsb_core::time::SECOND_NS;
 
 use super::SLICE_NS;
 use super::asked::Asked;
+use crate::beside::{beside, resumed};
 use crate::controls::Controls;
 use crate::observer::{Phase, Progress};
 use crate::run::Watch;
@@ -34,7 +34,6 @@ pub fn progress<T: Send>(
     start_ns: u64,
     run: impl FnOnce() -> T,
 ) -> (T, Observations) {
-    let is_over = AtomicBool::new(false);
     let begin = || SenderMonitor {
         context,
         live,
@@ -45,15 +44,9 @@ pub fn progress<T: Send>(
         asked: Asked::new(context),
         shown: (context.clock.now(), 0),
     };
-    std::thread::scope(|threads| {
-        let watching = threads.spawn(|| begin().watch(&is_over));
-        // The monitor waits for `is_over`, so a panic must not skip it.
-        let result = catch_unwind(AssertUnwindSafe(run));
-        is_over.store(true, Ordering::Release);
-        // A panic of the monitor loses the intervals, not the run.
-        let observed = watching.join().unwrap_or_default();
-        (result.unwrap_or_else(|panic| resume_unwind(panic)), observed)
-    })
+    let (result, observed) = beside(|is_over| begin().watch(is_over), run);
+    // A panic of the monitor loses the intervals, not the run.
+    (resumed(result), observed.unwrap_or_default())
 }
 
 /// The state of the monitor thread.
