@@ -62,6 +62,15 @@ pub(crate) fn unended(bytes: &[u8], at: usize, sink: &mut dyn Sink) -> Result<us
     Err(Fatal { what })
 }
 
+/// Reports what stands behind the last line end when a stream ends: it may be the beginning of a line,
+/// of a sender that was killed.
+pub(crate) fn without_end(rest: &[u8], sink: &mut dyn Sink) {
+    if !rest.is_empty() {
+        let what = "the last line has no end";
+        sink.malformed(&Malformed { what, bytes: rest });
+    }
+}
+
 /// Turns batches into payload bytes. One encoder serves one connection.
 pub trait Encoder: fmt::Debug + Send {
     /// Appends the payload of `batch` to `out`. Once `out` has room, some codecs still allocate a few bytes

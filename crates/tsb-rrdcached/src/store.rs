@@ -115,45 +115,45 @@ impl RrdcachedStore {
         Ok(state)
     }
 
-    /// Asks for what changes no sample, on a new connection if there is none. After an error the
-    /// connection is dropped.
+    /// Asks for what changes no sample.
     ///
     /// # Errors
     /// [`Error::Unreachable`] without a connection, [`Error::Unanswered`] without a reply.
     fn ask(&self, state: &mut ClientState, commands: &str) -> Result<Vec<Reply>> {
-        let mut connection = self.connected(state)?;
-        let replies = connection.ask(commands).map_err(|error| Error::Unanswered {
-            action: self.named("ask it"),
-            source: error.into(),
-        })?;
-        state.connection = Some(connection);
-        Ok(replies)
+        self.exchange(state, |connection| {
+            connection.ask(commands).map_err(|error| Error::Unanswered {
+                action: self.named("ask it"),
+                source: error.into(),
+            })
+        })
     }
 
-    /// Writes a batch of updates, and returns the failures among them. After an error the connection
-    /// is dropped.
+    /// Writes a batch of updates, and returns the failures among them.
     ///
     /// # Errors
     /// [`Error::Unreachable`] without a connection, [`Error::Unknown`] without a reply.
     fn update(&self, state: &mut ClientState, updates: &str) -> Result<Vec<(usize, String)>> {
-        let mut connection = self.connected(state)?;
-        let failures = connection.batch(updates).map_err(|error| Error::Unknown {
-            action: self.named("write updates"),
-            source: error.into(),
-        })?;
-        state.connection = Some(connection);
-        Ok(failures)
-    }
-
-    /// Takes the connection out of the state, or makes one.
-    fn connected(&self, state: &mut ClientState) -> Result<Connection> {
-        let made = || {
-            Connection::open(&self.socket).map_err(|error| Error::Unreachable {
-                action: self.named("connect"),
+        self.exchange(state, |connection| {
+            connection.batch(updates).map_err(|error| Error::Unknown {
+                action: self.named("write updates"),
                 source: error.into(),
             })
+        })
+    }
+
+    /// Runs one exchange, on a new connection if there is none. After an error the connection is
+    /// dropped.
+    fn exchange<T>(&self, state: &mut ClientState, request: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        let mut connection = match state.connection.take() {
+            Some(connection) => connection,
+            None => Connection::open(&self.socket).map_err(|error| Error::Unreachable {
+                action: self.named("connect"),
+                source: error.into(),
+            })?,
         };
-        state.connection.take().map_or_else(made, Ok)
+        let answer = request(&mut connection)?;
+        state.connection = Some(connection);
+        Ok(answer)
     }
 
     /// An action with the server's name.

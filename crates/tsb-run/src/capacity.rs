@@ -20,6 +20,6 @@ pub use judge::{Judgement, Objective, judge};
 pub use knee::{COVERAGE, Knee};
 pub use load::Find;
 pub use passes::Passes;
-pub use scale::{Vary, find_scaling, why_no_law};
+pub use scale::{Vary, counted, find_scaling, why_no_law};
 pub use search::{Finding, Limit, Probe, ProbeResult, Purpose, Search, SearchOptions, Step};
 pub use steady::{Backlog, GROWTH_MAX};

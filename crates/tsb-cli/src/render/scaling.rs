@@ -1,7 +1,7 @@
 //! Formats how a capacity grows with workers or requests in flight, as text.
 
 use tsb_core::report::capacity::{Scaling, ScalingLaw, ScalingPoint};
-use tsb_run::capacity::why_no_law;
+use tsb_run::capacity::{counted, why_no_law};
 use tsb_run::units;
 
 use super::capacity::load;
@@ -47,16 +47,6 @@ fn prediction(law: &ScalingLaw, over: &str, find: &str) -> String {
         units::count(predicted.low.round() as u64),
         units::count(predicted.high.round() as u64)
     )
-}
-
-/// A count with its noun.
-pub(super) fn counted(count: u32, over: &str) -> String {
-    let noun = match over {
-        "workers" if count == 1 => "worker",
-        "in-flight" => "in flight",
-        other => other,
-    };
-    format!("{} {noun}", units::count(u64::from(count)))
 }
 
 /// The lines and the table of the text.

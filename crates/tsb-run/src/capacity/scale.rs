@@ -38,14 +38,9 @@ impl Vary {
         }
     }
 
-    /// A count with its noun: `4 workers`, `64 in flight`.
+    /// A count with its noun.
     fn words(self, count: u32) -> String {
-        let noun = match self {
-            Self::Workers if count == 1 => "worker",
-            Self::Workers => "workers",
-            Self::InFlight => "in flight",
-        };
-        format!("{} {noun}", units::count(u64::from(count)))
+        counted(count, self.name())
     }
 
     /// The plan with a count.
@@ -65,6 +60,16 @@ impl Vary {
         }
         plan.complete()
     }
+}
+
+/// A count of what [`Vary::name`] names, with its noun: `4 workers`, `64 in flight`.
+pub fn counted(count: u32, of: &str) -> String {
+    let noun = match of {
+        "workers" if count == 1 => "worker",
+        "in-flight" => "in flight",
+        other => other,
+    };
+    format!("{} {noun}", units::count(u64::from(count)))
 }
 
 /// Whether a worker may send a write before the one before is answered.

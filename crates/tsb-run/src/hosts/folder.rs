@@ -195,7 +195,12 @@ fn mark(folder: &Path) -> io::Result<()> {
 }
 
 fn remove_all_but_marker(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+    let entries = match fs::read_dir(folder) {
+        // The folder's owner has removed it with all that it held.
+        Err(error) if is_gone(&error) => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
         let path = entry?.path();
         if !path.ends_with(MARKER) {
             remove(&path)?;

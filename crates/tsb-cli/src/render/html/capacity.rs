@@ -116,9 +116,7 @@ fn table(report: &CapacityReport, page: &mut Markup) {
         "Probes",
         "One run each, in a fresh place, in ascending order of the load.",
     );
-    page.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of probes\"><table>");
-    page.raw("<thead><tr>");
-    for column in [
+    let head = [
         "load",
         "number",
         "for",
@@ -126,16 +124,13 @@ fn table(report: &CapacityReport, page: &mut Markup) {
         "response p99",
         "staleness p99",
         "result",
-    ] {
-        page.element("<th scope=\"col\">", column, "</th>");
-    }
-    page.raw("</tr></thead><tbody>\n");
+    ];
     let mut probes: Vec<&ProbeReport> = report.capacity.probes.iter().collect();
     probes.sort_by_key(|probe| (probe.load_per_second, probe.number));
-    for probe in probes {
-        page.element("<tr><th scope=\"row\">", &units::count(probe.load_per_second), "</th>");
-        let absent = || "-".to_owned();
-        for cell in [
+    let absent = || "-".to_owned();
+    let row = |probe: &ProbeReport| {
+        vec![
+            units::count(probe.load_per_second),
             probe.number.to_string(),
             probe.purpose.clone(),
             units::count(probe.held_per_second.round() as u64),
@@ -144,12 +139,9 @@ fn table(report: &CapacityReport, page: &mut Markup) {
                 .staleness_p99_ms
                 .map_or_else(absent, |ms| units::nanos((ms * 1e6) as u64)),
             result(probe),
-        ] {
-            page.element("<td>", &cell, "</td>");
-        }
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody></table></div>\n");
+        ]
+    };
+    page.table("probes", &head, probes.into_iter().map(row));
     page.end_section();
 }
 

@@ -30,6 +30,15 @@ fn target_of(testbed: &Testbed, client: Client, protocol: Protocol, series: usiz
     HttpTarget::connect(address, options, client, encoder, Arc::clone(&testbed.clock)).unwrap()
 }
 
+/// A target of one series at a server of the test's own.
+fn target_at(address: SocketAddr, options: EmitOptions) -> HttpTarget {
+    let catalog: Catalog = [SeriesKey::new("a")].into_iter().collect();
+    let client = Client::new(Protocol::Influx, "localhost", "d").unwrap();
+    let encoder = Protocol::Influx.encoder(&catalog).unwrap();
+    let clock = Arc::new(MonotonicClock::new());
+    HttpTarget::connect(&Address::from(address), options, client, encoder, clock).unwrap()
+}
+
 fn send(target: &mut HttpTarget, second: i64, values: &[f64]) -> Outcome {
     let batch = Batch::tick(SeriesId(0), Timestamp::from_secs(second), values);
     target.send(&Operation::write(batch, 0, Slot::default()))
@@ -112,11 +121,7 @@ fn a_lost_connection_is_unknown_and_then_sheds_or_connects_anew() {
             reconnect_after,
             ..EmitOptions::default()
         };
-        let catalog: Catalog = [SeriesKey::new("a")].into_iter().collect();
-        let client = Client::new(Protocol::Influx, "localhost", "d").unwrap();
-        let encoder = Protocol::Influx.encoder(&catalog).unwrap();
-        let clock = Arc::new(MonotonicClock::new());
-        let mut target = HttpTarget::connect(&Address::from(address), options, client, encoder, clock).unwrap();
+        let mut target = target_at(address, options);
         assert_eq!(send(&mut target, 1, &[1.0]), Outcome::Unknown);
         let next = send(&mut target, 2, &[1.0]);
         if reconnect_after.is_some() {
@@ -152,11 +157,7 @@ fn what_finds_no_connection_was_not_sent() {
         reconnect_after: Some(Duration::from_millis(1)),
         ..EmitOptions::default()
     };
-    let catalog: Catalog = [SeriesKey::new("a")].into_iter().collect();
-    let client = Client::new(Protocol::Influx, "localhost", "d").unwrap();
-    let encoder = Protocol::Influx.encoder(&catalog).unwrap();
-    let clock = Arc::new(MonotonicClock::new());
-    let mut target = HttpTarget::connect(&Address::from(address), options, client, encoder, clock).unwrap();
+    let mut target = target_at(address, options);
     server.join().unwrap();
     assert_eq!(send(&mut target, 1, &[1.0]), Outcome::Shed);
     let report = target.finish();

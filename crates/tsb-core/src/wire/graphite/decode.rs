@@ -17,7 +17,7 @@ use crate::wire::columns::Columns;
 use crate::wire::name_order::NameOrder;
 use crate::wire::names::{Hash, Names, find_end};
 use crate::wire::number::{Decimal, WINDOW, Window, parse_f64, read_decimal, window_at};
-use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, Room, Sequence, Sink, without_end};
 
 /// Number of names that are looked up together.
 const GROUP: usize = 32;
@@ -377,10 +377,7 @@ impl Decoder for GraphiteDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        if !rest.is_empty() {
-            let what = "the last line has no end";
-            sink.malformed(&Malformed { what, bytes: rest });
-        }
+        without_end(rest, sink);
     }
 }
 

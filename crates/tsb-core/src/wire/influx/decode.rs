@@ -21,7 +21,7 @@ use crate::wire::name_order::NameOrder;
 use crate::wire::names::{Hash, Names};
 use crate::wire::number::{WINDOW, Window, window_at};
 use crate::wire::simd::prefetch;
-use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended, without_end};
 
 /// Number of names that are looked up together.
 const GROUP: usize = 32;
@@ -57,10 +57,19 @@ pub struct InfluxDecoder {
     fields: Vec<Field>,
     /// The name that the exact path looks up.
     name: Vec<u8>,
-    whole: bool,
-    // Whether what ends is a body of known length, whose last line may lack its end.
-    is_body: bool,
+    framing: Framing,
     decoded: DecodedDatagram,
+}
+
+/// How lines come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// A stream, which may end in the middle of a line.
+    Stream,
+    /// Bodies of known length, whose last line may lack its end.
+    Bodies,
+    /// Datagrams, each of which is decoded as a whole.
+    Datagrams,
 }
 
 /// A parsed line whose name is not looked up yet.
@@ -96,8 +105,7 @@ impl InfluxDecoder {
             values: Box::new([0.0; MAX_FIELDS]),
             fields: Vec::new(),
             name: Vec::new(),
-            whole: false,
-            is_body: false,
+            framing: Framing::Stream,
             decoded: DecodedDatagram::default(),
         }
     }
@@ -105,7 +113,7 @@ impl InfluxDecoder {
     /// A decoder of bodies of known length, such as those of HTTP: the last line of each may lack its end.
     pub fn of_bodies(clock: Arc<dyn Clock>) -> Self {
         Self {
-            is_body: true,
+            framing: Framing::Bodies,
             ..Self::new(clock)
         }
     }
@@ -114,7 +122,7 @@ impl InfluxDecoder {
     /// UDP, one invalid line discards the whole datagram.
     pub fn of_datagrams(clock: Arc<dyn Clock>) -> Self {
         Self {
-            whole: true,
+            framing: Framing::Datagrams,
             ..Self::new(clock)
         }
     }
@@ -521,7 +529,7 @@ impl InfluxDecoder {
 
 impl Decoder for InfluxDecoder {
     fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<usize, Fatal> {
-        if self.whole {
+        if self.framing == Framing::Datagrams {
             self.datagram(bytes, sink);
             return Ok(bytes.len());
         }
@@ -535,14 +543,11 @@ impl Decoder for InfluxDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        if self.is_body {
-            self.exact(rest, sink);
-            self.columns.flush(sink);
-        } else if !rest.is_empty() {
-            // A sender that was killed leaves the beginning of a line.
-            let what = "the last line has no end";
-            sink.malformed(&Malformed { what, bytes: rest });
+        if self.framing == Framing::Stream {
+            return without_end(rest, sink);
         }
+        self.exact(rest, sink);
+        self.columns.flush(sink);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::time::Clock;
 use crate::wire::cached_timestamp::CachedTimestamp;
 use crate::wire::name_lookup::NameLookup;
 use crate::wire::number::{WINDOW, window_or_copy};
-use crate::wire::{Decoder, Fatal, Malformed, Next, Peer, Room, Sequence, Sink};
+use crate::wire::{Decoder, Fatal, Malformed, Next, Peer, Room, Sequence, Sink, without_end};
 
 const TOO_LONG: &str = "a line is longer than 1024 bytes";
 
@@ -207,9 +207,8 @@ impl Decoder for PutDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        if !rest.is_empty() && !self.is_skipping && !self.is_over {
-            let what = "the last line has no end";
-            sink.malformed(&Malformed { what, bytes: rest });
+        if !self.is_skipping && !self.is_over {
+            without_end(rest, sink);
         }
     }
 }

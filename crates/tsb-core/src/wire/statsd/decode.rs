@@ -7,7 +7,7 @@ use crate::series::SeriesId;
 use crate::time::Clock;
 use crate::wire::name_lookup::NameLookup;
 use crate::wire::number::{WINDOW, Window, find_from, read_decimal, window_or_copy};
-use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended};
+use crate::wire::{Decoder, Fatal, MAX_RECORD, Malformed, NotAdmitted, Room, Sequence, Sink, unended, without_end};
 
 /// Turns the lines of one connection or one sender into batches.
 ///
@@ -244,10 +244,6 @@ impl Decoder for StatsdDecoder {
     }
 
     fn finish(&mut self, rest: &[u8], sink: &mut dyn Sink) {
-        if !rest.is_empty() {
-            // A sender that was killed leaves the beginning of a line.
-            let what = "the last line has no end";
-            sink.malformed(&Malformed { what, bytes: rest });
-        }
+        without_end(rest, sink);
     }
 }

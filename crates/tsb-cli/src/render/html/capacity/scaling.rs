@@ -1,12 +1,13 @@
 //! The capacity against workers or requests in flight, with the law and what it predicts.
 
 use tsb_core::report::capacity::{CapacityReport, Scaling, ScalingLaw, ScalingPoint};
+use tsb_run::capacity::counted;
 use tsb_run::units;
 
 use crate::render::capacity::load;
 use crate::render::html::chart::{Chart, Line, Mark};
 use crate::render::html::markup::Markup;
-use crate::render::scaling::{cells, counted, sentences};
+use crate::render::scaling::{cells, sentences};
 
 /// Points by which the curve of the law is drawn.
 const CURVE_POINTS: u32 = 60;
@@ -19,11 +20,7 @@ pub(super) fn draw(report: &CapacityReport, page: &mut Markup) {
         &format!("Capacity by {}", scaling.over),
         "The universal scalability law is fitted to the capacities. Contention is the share of the work that one at a time does; coherency is what each pair costs to keep in agreement.",
     );
-    page.raw("<ul>\n");
-    for sentence in sentences(scaling, &report.find) {
-        page.element("<li>", &sentence, "</li>\n");
-    }
-    page.raw("</ul>\n");
+    page.list(&sentences(scaling, &report.find));
     let mut lines = vec![measured(scaling, &report.find)];
     if let Some(law) = &scaling.law {
         lines.push(curve(law));
@@ -104,25 +101,17 @@ fn predicted(law: &ScalingLaw, scaling: &Scaling, find: &str) -> Line {
 }
 
 fn table(scaling: &Scaling, page: &mut Markup) {
-    page.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of capacities\"><table>");
-    page.raw("<thead><tr>");
-    for column in [
+    let head = [
         scaling.over.as_str(),
         "capacity",
         "95 % interval",
         "law",
         "why it ended",
-    ] {
-        page.element("<th scope=\"col\">", column, "</th>");
-    }
-    page.raw("</tr></thead><tbody>\n");
-    for point in &scaling.points {
-        let [count, capacity, interval, law] = cells(point, scaling.law.as_ref());
-        page.element("<tr><th scope=\"row\">", &count, "</th>");
-        for cell in [&capacity, &interval, &law, &point.capacity.why] {
-            page.element("<td>", cell, "</td>");
-        }
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody></table></div>\n");
+    ];
+    let row = |point: &ScalingPoint| {
+        let mut row = Vec::from(cells(point, scaling.law.as_ref()));
+        row.push(point.capacity.why.clone());
+        row
+    };
+    page.table("capacities", &head, scaling.points.iter().map(row));
 }
