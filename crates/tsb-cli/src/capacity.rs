@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::live::Display;
 use crate::output::Outputs;
-use crate::{credentials, interrupt, plan, render};
+use crate::{hosts, interrupt, plan, render};
 
 /// Runs the command.
 pub fn command(args: &CapacityArgs) -> Result<Exit, Failure> {
@@ -41,11 +41,13 @@ pub fn command(args: &CapacityArgs) -> Result<Exit, Failure> {
         store_timeouts,
         ..display.controls()
     };
+    let maker = hosts::maker(&args.hosts)?;
     let objective = |run: &Run| broken(&conditions, run);
     let report = match &scale {
-        None => find_capacity(&request, &objective, &controls, &credentials::open)?,
-        Some((vary, counts)) => find_scaling(&request, *vary, counts, &objective, &controls, &credentials::open)?,
+        None => find_capacity(&request, &objective, &controls, &*maker)?,
+        Some((vary, counts)) => find_scaling(&request, *vary, counts, &objective, &controls, &*maker)?,
     };
+    drop(maker);
     outputs.write_with_page(
         &report,
         || render::capacity::text(&report, render::lines::terminal_width()),

@@ -13,7 +13,7 @@ use crate::args::{CompareArgs, SidesArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Target;
-use crate::thresholds;
+use crate::{hosts, thresholds};
 
 /// Runs the command: on reports if an argument is a file, or is named like one, and no store.
 pub fn command(args: &CompareArgs) -> Result<Exit, Failure> {
@@ -26,7 +26,8 @@ pub fn command(args: &CompareArgs) -> Result<Exit, Failure> {
         page: args.stores.html.as_deref().map(Target::prepare).transpose()?,
     };
     let thresholds = thresholds::read(&args.fail_if, &args.fail_unless)?;
-    live::command(&args.sides, &args.stores, &thresholds, &results)
+    let maker = hosts::maker(&args.hosts)?;
+    live::command((&args.sides, &*maker), &args.stores, &thresholds, &results)
 }
 
 fn is_file(side: &Typed) -> bool {
@@ -42,7 +43,7 @@ fn of_files(file: &Typed, args: &CompareArgs) -> Result<Exit, Failure> {
             )),
         );
     };
-    if args.stores != SidesArgs::default() {
+    if args.stores != SidesArgs::default() || args.hosts.is_shared() {
         return Err(Failure::usage(format!("cannot run anything for {a} and {b}"))
             .because_of(format!("{file} is a report, and the options of a run are for stores"))
             .hint("leave them out, or name stores: tsb stores lists them"));

@@ -1,4 +1,4 @@
-//! `tsb run --coordinator`, `tsb run --hosts-local` and `tsb join`: one run by many hosts.
+//! `tsb run --coordinator`, `tsb run --hosts-local` and `tsb join`: runs by many hosts.
 
 #[cfg(feature = "hosts")]
 mod local;
@@ -6,11 +6,14 @@ mod local;
 mod shared;
 
 #[cfg(feature = "hosts")]
-pub use shared::{join, lead};
+pub use shared::{join, lead, maker};
 
 #[cfg(not(feature = "hosts"))]
 mod unbuilt {
-    use crate::args::{JoinArgs, SharedRunArgs};
+    use tsb_run::run::MakeRun;
+
+    use crate::args::{HostsArgs, JoinArgs, SharedRunArgs};
+    use crate::credentials;
     use crate::exit::Exit;
     use crate::failure::Failure;
 
@@ -18,6 +21,17 @@ mod unbuilt {
         Failure::usage(format!("cannot {what}"))
             .because_of("this build cannot share a run among hosts")
             .hint("build with --features hosts")
+    }
+
+    /// Makes the runs of a comparison or a search in this process.
+    ///
+    /// # Errors
+    /// If hosts are to share them.
+    pub fn maker(args: &HostsArgs) -> Result<Box<dyn MakeRun>, Failure> {
+        if args.is_shared() {
+            return Err(refusal("share runs"));
+        }
+        Ok(Box::new(credentials::open))
     }
 
     /// Refuses: this build leads no run.
@@ -38,4 +52,4 @@ mod unbuilt {
 }
 
 #[cfg(not(feature = "hosts"))]
-pub use unbuilt::{join, lead};
+pub use unbuilt::{join, lead, maker};

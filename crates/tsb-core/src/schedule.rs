@@ -229,8 +229,8 @@ impl Schedule {
     }
 
     /// The schedule of the operations of a roster, if this one counts samples. The rate of Poisson
-    /// arrivals, which are operations, is divided by the samples per operation; any other schedule
-    /// stays the same.
+    /// arrivals, which are operations, is divided by the samples per operation of the whole fleet; any other
+    /// schedule stays the same.
     ///
     /// # Errors
     /// When the rate of operations has no exact fraction below 2^56.
@@ -238,7 +238,8 @@ impl Schedule {
         let Self::Poisson { rate, seed } = self else {
             return Ok(self.clone());
         };
-        let share = roster.operations_at(0)?.over(roster.rate_at(0)?)?;
+        let (whole, _) = roster.scheduled();
+        let share = whole.operations_at(0)?.over(whole.rate_at(0)?)?;
         let (num, den) = share.ok_or(ScheduleError::NeverDue)?;
         Ok(Self::Poisson {
             rate: rate.scaled(num, den)?,

@@ -29,6 +29,11 @@ pub trait StartBarrier: Send + Sync {
     /// # Errors
     /// If there will be no start.
     fn wait(&self, clock: &dyn Clock) -> Result<(u64, Timestamp), Error>;
+
+    /// The timestamp at which the history of all parts ends and the run begins, if the plan asks for history.
+    fn history_end(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// Saves the report of a run that has not been read back yet.

@@ -24,7 +24,7 @@ mod part;
 
 pub use clock::{ClockReading, ClockServer, best_of, measure_offset};
 pub use coordination::{Coordination, CoordinatorAddress};
-pub use lead::{LeadOptions, VerifyLost, lead};
-pub use member::{JoinOptions, join};
+pub use lead::{LeadOptions, VerifyLost, WATCHED_MAX, lead};
+pub use member::{JoinOptions, join, join_each};
 pub use merge::{LostPart, MeasuredPart, Whole, merge};
 pub use part::HostPart;

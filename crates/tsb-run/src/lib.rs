@@ -45,7 +45,9 @@ mod write_only;
 
 pub use controls::{Controls, Provisional, RelayStarter, StartBarrier, StopFlags};
 pub use error::{Error, Explanation, chain, panic_message};
-pub use observer::{IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RoundInfo, RunInfo};
+pub use observer::{
+    HostStatus, IntervalLatencies, Message, NullObserver, Observer, Phase, Progress, RoundInfo, RunInfo,
+};
 pub use plan::{AskedRate, Plan, Transport, WirePlan};
 pub use run::{Finished, FinishedRuns, StoreTimeouts, open, run_client, run_each, run_plan, run_store};
 pub use spec::OpenedStore;

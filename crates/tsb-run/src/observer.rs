@@ -1,9 +1,14 @@
 //! The interface through which a run reports its progress to a terminal, a log or an embedding
 //! program.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 use tsb_core::emit::LiveTotals;
 use tsb_core::latency::Cells;
 use tsb_core::report::Interval;
+
+use crate::units;
 
 /// Receives the events of a run. All methods are called from threads of the run that are not on
 /// the emitting path, possibly several at once; the run waits for each call to return.
@@ -32,6 +37,11 @@ pub trait Observer: Send + Sync {
     /// A reporting interval has ended.
     fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
         let _ = (interval, timed);
+    }
+
+    /// Several hosts share the run; this is what is known of each, with every [`Self::progress`].
+    fn hosts(&self, hosts: &[HostStatus<'_>]) {
+        let _ = hosts;
     }
 
     /// A message for the user.
@@ -144,9 +154,55 @@ pub struct Progress {
     pub staleness_ms: Option<f64>,
 }
 
+/// What is known of a host of a run.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct HostStatus<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its phase, in a word.
+    pub phase: &'a str,
+    /// Samples sent.
+    pub sent: u64,
+    /// Samples accepted.
+    pub accepted: u64,
+    /// Age of its stalest series, in milliseconds, if it was measured.
+    pub staleness_ms: Option<f64>,
+    /// Why it counts as lost.
+    pub lost: Option<&'a str>,
+}
+
+impl<'a> HostStatus<'a> {
+    /// A host that has sent nothing yet.
+    pub const fn new(name: &'a str, phase: &'a str) -> Self {
+        Self {
+            name,
+            phase,
+            sent: 0,
+            accepted: 0,
+            staleness_ms: None,
+            lost: None,
+        }
+    }
+}
+
+impl fmt::Display for HostStatus<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sent, accepted) = (units::count(self.sent), units::count(self.accepted));
+        write!(f, "{}: {}, {sent} sent, {accepted} accepted", self.name, self.phase)?;
+        if let Some(ms) = self.staleness_ms {
+            write!(f, ", stalest {ms:.0} ms")?;
+        }
+        match self.lost {
+            Some(why) => write!(f, ", lost: {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The latencies of an interval's operations, except the response times, which are in the
 /// interval itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IntervalLatencies {
     /// Start until read by the listener.
     pub delivery: Option<Cells>,

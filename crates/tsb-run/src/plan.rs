@@ -16,7 +16,7 @@ use tsb_core::wire::Protocol;
 use tsb_core::workload::{BatchMode, FleetSpec, WorkloadSpec};
 
 pub use phases::{PHASES_MAX, PhaseFaults, RunPhase, spans};
-pub use queries::{InvalidQueryStream, QueryKind, QueryRate, QueryShape, QueryStream, TimedStream};
+pub use queries::{InvalidQueryStream, QueryKind, QueryRate, QueryShape, QueryStream, QueryTurn, TimedStream};
 pub use transport::{Transport, WirePlan};
 
 use crate::error::Error;
@@ -82,6 +82,9 @@ pub struct Plan {
     /// Threads of each stream of queries, from 1 to 64.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub query_workers: usize,
+    /// Which of several hosts this plan is for: they take turns to ask. Absent where one asks alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_turn: Option<QueryTurn>,
     /// Whether everything is read back and compared.
     pub verify: bool,
     /// Whether the generator's own ceiling is measured first.
@@ -144,6 +147,7 @@ impl Default for Plan {
             workers: 1,
             queries: Vec::new(),
             query_workers: 1,
+            query_turn: None,
             verify: true,
             calibrate: true,
             append: false,

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::RunArgs;
+use super::{HostsArgs, RunArgs};
 
 /// `tsb capacity`
 #[derive(Debug, Args)]
@@ -73,6 +73,9 @@ pub struct CapacityArgs {
     /// The options of a run.
     #[command(flatten)]
     pub run: RunArgs,
+    /// How hosts share each run.
+    #[command(flatten)]
+    pub hosts: HostsArgs,
 }
 
 /// What a search varies.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tsb_run::spec::Typed;
 
-use super::{DocumentFormat, SidesArgs};
+use super::{DocumentFormat, HostsArgs, SidesArgs};
 
 /// `tsb compare`
 #[derive(Debug, Args)]
@@ -54,4 +54,7 @@ pub struct CompareArgs {
     /// Stores: how they are compared, and what is run.
     #[command(flatten)]
     pub stores: SidesArgs,
+    /// How hosts share each run.
+    #[command(flatten)]
+    pub hosts: HostsArgs,
 }

@@ -19,7 +19,7 @@ pub struct SharedRunArgs {
     pub hosts: HostsArgs,
 }
 
-/// How hosts share a run.
+/// How hosts share a run, or each run of a comparison or a search.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Many hosts")]
 pub struct HostsArgs {
@@ -27,7 +27,7 @@ pub struct HostsArgs {
     ///
     /// `etcd://HOST[:PORT][,HOST...]/PREFIX`, with the options of the store etcd: (`tls=1`,
     /// `credentials=FILE`; also TSB_CREDENTIALS_ETCD). All keys below the prefix are the run's. Each
-    /// host runs `tsb join` with the same address. The store must be a server that all hosts reach.
+    /// host runs `tsb join` with the same address, and with --again if there are several runs. The store must be a server that all hosts reach.
     /// Without it or --hosts-local, this process runs the whole fleet.
     #[arg(
         long,
@@ -92,6 +92,12 @@ pub struct JoinArgs {
     /// Longest wait for a leader
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub wait: String,
+    /// Take part in the next run, too, until none begins within --wait
+    ///
+    /// For comparisons and searches, which make one run after the other. Without it, this host ends
+    /// with its first run.
+    #[arg(long)]
+    pub again: bool,
     /// Keep the journal of this host's part in this file [default: a temporary file]
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,

@@ -6,6 +6,7 @@ use tsb_core::report::{ComparedSide, ComparisonEnd, RoundsPlan, Run, SideCompari
 use tsb_core::time::SECOND_NS;
 use tsb_core::verdict::Status;
 use tsb_run::compare::{Side, compare};
+use tsb_run::run::MakeRun;
 use tsb_run::spec::Typed;
 use tsb_run::threshold::Threshold;
 use tsb_run::{Controls, Message, Observer, RoundInfo, units};
@@ -46,7 +47,7 @@ pub(super) struct Results {
 
 /// Compares the stores in rounds and writes the result.
 pub(super) fn command(
-    stores: &[Typed],
+    (stores, maker): (&[Typed], &dyn MakeRun),
     args: &SidesArgs,
     thresholds: &[Threshold],
     results: &Results,
@@ -73,7 +74,7 @@ pub(super) fn command(
             let _ = document(comparison).and_then(|json| target.write(json.as_bytes()));
         }
     };
-    let compared = compare(&sides, plan, &controls, &credentials::open, &save)?;
+    let compared = compare(&sides, plan, &controls, maker, &save)?;
     let (mut comparison, failed) = (compared.comparison, compared.failed);
     comparison.thresholds = check(&comparison, thresholds);
     let mut is_passed = true;

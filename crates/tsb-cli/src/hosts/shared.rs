@@ -1,23 +1,84 @@
-//! The leader of a run, and a host that joins it.
+//! The leader of runs that hosts share, and a host that joins them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tsb_core::report::Report;
+use tsb_core::report::{Report, Run};
 use tsb_core::verdict::Status;
 use tsb_run::hosts::{self, Coordination, CoordinatorAddress, JoinOptions, LeadOptions};
 use tsb_run::journal::Contents;
+use tsb_run::run::{MadeRun, MakeRun};
 use tsb_run::spec::Typed;
-use tsb_run::{Controls, units};
+use tsb_run::{Controls, Error, Plan, units};
 
 use super::local::LocalHosts;
-use crate::args::{JoinArgs, SharedRunArgs};
+use crate::args::{HostsArgs, JoinArgs, SharedRunArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::live::Display;
 use crate::output::Outputs;
 use crate::{credentials, interrupt, plan, run, say, thresholds, verify};
+
+/// Makes runs by several hosts: one, or those of a comparison or a search.
+#[derive(Debug)]
+struct SharedRuns<'a> {
+    coordination: Coordination,
+    options: LeadOptions,
+    /// The store as it was typed, if all runs have it: with its credentials, lost parts are read back.
+    store: Option<&'a Typed>,
+    local: Option<LocalHosts>,
+}
+
+impl<'a> SharedRuns<'a> {
+    fn start(args: &HostsArgs, store: Option<&'a Typed>, display: Option<&Display>) -> Result<Self, Failure> {
+        let has_view = display.is_some_and(Display::has_view);
+        let local = args.hosts_local.map(|hosts| LocalHosts::start(hosts, has_view));
+        let local = local.transpose()?;
+        let address = match &local {
+            Some(local) => local.address().parse()?,
+            None => address_of(args.coordinator.as_ref())?,
+        };
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Ok(Self {
+            coordination: Coordination::open(&address)?,
+            options: LeadOptions {
+                hosts: args.hosts.or(args.hosts_local).unwrap_or(1),
+                clock_listen: args.clock_listen.unwrap_or(any),
+                wait: duration("--hosts-wait", &args.hosts_wait)?,
+                is_watched: display.is_some_and(Display::is_watched),
+            },
+            store,
+            local,
+        })
+    }
+}
+
+impl MakeRun for SharedRuns<'_> {
+    fn make(&self, plan: &Plan, controls: &Controls) -> Result<MadeRun, Error> {
+        let lost = |contents: &Contents| verify::lost(contents, self.store).map_err(|failure| failure.one_line());
+        hosts::lead(
+            &self.coordination,
+            plan,
+            &self.options,
+            controls,
+            &credentials::open,
+            &lost,
+        )
+    }
+}
+
+/// Makes the runs of a comparison or a search: by hosts if they share them, else in this process.
+///
+/// # Errors
+/// If the hosts cannot be started, or their address not be used.
+pub fn maker(args: &HostsArgs) -> Result<Box<dyn MakeRun>, Failure> {
+    if args.is_shared() {
+        Ok(Box::new(SharedRuns::start(args, None, None)?))
+    } else {
+        Ok(Box::new(credentials::open))
+    }
+}
 
 /// Leads a run, and writes its report.
 ///
@@ -35,40 +96,25 @@ pub fn lead(args: &SharedRunArgs) -> Result<Exit, Failure> {
     run::check_labels(of_run.label.len(), 1)?;
     let thresholds = thresholds::of_run(of_run)?;
     let outputs = Outputs::open(&of_run.output)?;
-    let display = Display::lines(of_run, &interrupt::signals())?;
-    let mut local = args.hosts.hosts_local.map(LocalHosts::start).transpose()?;
-    let address = match &local {
-        Some(local) => local.address().parse()?,
-        None => address_of(args.hosts.coordinator.as_ref())?,
-    };
-    let options = LeadOptions {
-        hosts: args.hosts.hosts.or(args.hosts.hosts_local).unwrap_or(1),
-        clock_listen: args
-            .hosts
-            .clock_listen
-            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-        wait: duration("--hosts-wait", &args.hosts.hosts_wait)?,
-    };
-    let coordination = Coordination::open(&address)?;
+    let display = Display::open(of_run, &interrupt::signals())?;
+    let mut runs = SharedRuns::start(&args.hosts, of_run.options.store.first(), Some(&display))?;
     let controls = Controls {
         store_timeouts: run::store_timeouts(of_run.store_timeout.as_deref())?,
         ..display.controls()
     };
-    let store = &of_run.options.store;
-    let lost = |contents: &Contents| verify::lost(contents, store.first()).map_err(|failure| failure.one_line());
-    let mut measured = hosts::lead(&coordination, &plan, &options, &controls, &credentials::open, &lost)?;
-    if let Some(local) = &mut local {
+    let mut measured = runs.make(&plan, &controls)?.run;
+    if let Some(local) = &mut runs.local {
         local.wait();
     }
     measured.label = of_run.label.first().cloned();
-    drop((controls, display, local));
+    drop((controls, display, runs));
     let mut report = Report::new(vec![measured]);
     let is_passed = thresholds::check(&mut report.runs, &thresholds);
     outputs.write(&report)?;
     Ok(run::exit_of(&report, is_passed))
 }
 
-/// Takes part in a run.
+/// Takes part in a run, or in one after the other.
 ///
 /// # Errors
 /// If there is none, or this host cannot take part.
@@ -86,20 +132,29 @@ pub fn join(args: &JoinArgs) -> Result<Exit, Failure> {
         ..display.controls()
     };
     let coordination = Coordination::open(&address)?;
-    let run = hosts::join(&coordination, &options, &controls, &credentials::open);
+    let mut exit = Exit::Done;
+    let mut each = |run: Result<Run, Error>| match run {
+        Ok(run) => {
+            if !args.quiet {
+                say::line(format!("tsb: the part of {} is {}", options.name, run.verdict.status));
+            }
+            if run.verdict.status == Status::Invalid {
+                exit = Exit::Invalid;
+            }
+        }
+        Err(error) => say::failure(Failure::from(error)),
+    };
+    let joined = if args.again {
+        hosts::join_each(&coordination, &options, &controls, &credentials::open, &mut each)
+    } else {
+        hosts::join(&coordination, &options, &controls, &credentials::open).map(|run| each(Ok(run)))
+    };
     if args.journal.is_none() {
         // It was published, and is of no use without the run.
         let _ = std::fs::remove_file(&options.journal);
     }
-    let run = run?;
-    if !args.quiet {
-        say::line(format!("tsb: the part of {} is {}", options.name, run.verdict.status));
-    }
-    Ok(if run.verdict.status == Status::Invalid {
-        Exit::Invalid
-    } else {
-        Exit::Done
-    })
+    joined?;
+    Ok(exit)
 }
 
 fn address_of(typed: Option<&Typed>) -> Result<CoordinatorAddress, Failure> {

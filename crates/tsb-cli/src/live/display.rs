@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tsb_core::report::Interval;
-use tsb_run::{Controls, IntervalLatencies, Message, Observer, Phase, Progress, RunInfo, StopFlags};
+use tsb_run::{Controls, HostStatus, IntervalLatencies, Message, Observer, Phase, Progress, RunInfo, StopFlags};
 
 use super::{SharedState, Terminal, wants_view};
 use crate::args::RunArgs;
@@ -86,6 +86,16 @@ impl Display {
         })
     }
 
+    /// Whether the live view is open.
+    pub fn has_view(&self) -> bool {
+        self.observer.has_view
+    }
+
+    /// Whether the view or a metrics endpoint shows intervals.
+    pub fn is_watched(&self) -> bool {
+        self.observer.shared.is_some()
+    }
+
     /// The controls of a run that is shown here and ended by signals or keys.
     pub fn controls(&self) -> Controls {
         Controls {
@@ -127,6 +137,12 @@ impl Observer for DisplayObserver {
     fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
         if let Some(shared) = &self.shared {
             shared.add(interval.clone(), timed);
+        }
+    }
+
+    fn hosts(&self, hosts: &[HostStatus<'_>]) {
+        if let Some(shared) = &self.shared {
+            shared.set_hosts(hosts);
         }
     }
 

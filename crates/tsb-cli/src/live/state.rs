@@ -9,7 +9,7 @@ use tsb_core::latency::{CELLS, Cells, cell_highest};
 use tsb_core::report::Interval;
 
 use tsb_run::foreign;
-use tsb_run::{IntervalLatencies, Phase, Progress, RunInfo};
+use tsb_run::{HostStatus, IntervalLatencies, Phase, Progress, RunInfo};
 
 /// Number of reporting intervals kept for the view: an hour at one per second.
 const INTERVALS_MAX: usize = 3_600;
@@ -119,6 +119,17 @@ pub struct LiveState {
     pub messages: VecDeque<String>,
     /// CPU time since sending began, in nanoseconds: this process, then those watched.
     pub cpu_ns: Vec<u64>,
+    /// The hosts that share the run, lost ones first; empty for a run by this process.
+    pub hosts: Vec<HostLine>,
+}
+
+/// A host that shares the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostLine {
+    /// How far it is, escaped for the terminal.
+    pub text: String,
+    /// Whether the run goes on without it.
+    pub is_lost: bool,
 }
 
 /// The shared state.
@@ -170,6 +181,7 @@ impl SharedState {
             lag: state.lag.clone(),
             messages: state.messages.clone(),
             cpu_ns: state.cpu_ns.clone(),
+            hosts: state.hosts.clone(),
         }
     }
 
@@ -197,6 +209,17 @@ impl SharedState {
         state.accepted = progress.accepted.unwrap_or(state.accepted);
         state.rejected = progress.rejected.unwrap_or(state.rejected);
         state.staleness_ms = progress.staleness_ms.or(state.staleness_ms);
+    }
+
+    /// Sets how far the hosts are.
+    pub fn set_hosts(&self, hosts: &[HostStatus<'_>]) {
+        let line = |host: &HostStatus<'_>| HostLine {
+            text: foreign::line(&host.to_string()).into_owned(),
+            is_lost: host.lost.is_some(),
+        };
+        let mut lines: Vec<HostLine> = hosts.iter().map(line).collect();
+        lines.sort_by_key(|line| !line.is_lost);
+        self.lock().hosts = lines;
     }
 
     /// Adds a message, escaped for the terminal.
@@ -260,6 +283,17 @@ mod tests {
         assert!(times.max().is_some_and(|max| (1_000_000..1_125_000).contains(&max)));
         assert_eq!(times.count_within(u64::MAX), 2_000);
         assert_eq!(times.count_within(999), 0);
+    }
+
+    #[test]
+    fn lost_hosts_come_first() {
+        let shared = SharedState::new();
+        let mut lost = HostStatus::new("b", "running");
+        lost.lost = Some("it was killed");
+        shared.set_hosts(&[HostStatus::new("a", "running"), lost]);
+        let hosts = shared.snapshot(1).hosts;
+        assert!(hosts[0].is_lost && hosts[0].text.contains("b: running") && hosts[0].text.contains("killed"));
+        assert_eq!(hosts.len(), 2);
     }
 
     #[test]

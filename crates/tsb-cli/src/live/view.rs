@@ -13,7 +13,7 @@ use tsb_run::Phase;
 
 use super::heat_map::{HeatMap, columns_in};
 use super::help;
-use super::state::{CoarseHistogram, LiveState};
+use super::state::{CoarseHistogram, HostLine, LiveState};
 use tsb_run::units::{bytes, count, nanos, scaled};
 
 /// From this width on, the heat map is beside the figures.
@@ -70,9 +70,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &LiveState, settings: ViewSetti
         Constraint::Length(2),
         Constraint::Length(1),
         Constraint::Min(0),
+        Constraint::Length(hosts_height(state)),
         Constraint::Length(1),
     ]);
-    let [head, gauge, body, foot] = rows.areas(frame.area());
+    let [head, gauge, body, below, foot] = rows.areas(frame.area());
     frame.render_widget(header(state, settings), head);
     progress(frame, state, gauge);
     if body.width >= WIDE {
@@ -87,6 +88,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &LiveState, settings: ViewSetti
         figures(frame, state, above, false);
         heat(frame, state, settings, below);
     }
+    hosts(frame, state, below);
     frame.render_widget(keys(settings), foot);
     if settings.is_helped {
         help::overlay(frame);
@@ -145,6 +147,38 @@ fn progress(frame: &mut Frame<'_>, state: &LiveState, area: Rect) {
         ),
     ]);
     frame.render_widget(Paragraph::new(bar), area);
+}
+
+/// Most hosts that have a line.
+const HOSTS_MAX: usize = 8;
+
+/// Height of the lines of hosts, with their heading.
+fn hosts_height(state: &LiveState) -> u16 {
+    match state.hosts.len() {
+        0 => 0,
+        hosts => hosts.min(HOSTS_MAX) as u16 + 1,
+    }
+}
+
+/// A line for each host, as far as there is room: lost ones first.
+fn hosts(frame: &mut Frame<'_>, state: &LiveState, area: Rect) {
+    let hosts = &state.hosts;
+    let hidden = hosts.len().saturating_sub(HOSTS_MAX);
+    let heading = match hidden {
+        0 => format!("{} hosts", hosts.len()),
+        hidden => format!("{} hosts, {hidden} of them not shown", hosts.len()),
+    };
+    let line = |host: &'_ HostLine| {
+        let style = if host.is_lost {
+            STRONG.fg(Color::Red)
+        } else {
+            Style::new()
+        };
+        Line::styled(host.text.clone(), style)
+    };
+    let lines = hosts.iter().take(HOSTS_MAX).map(line);
+    let lines = std::iter::once(Line::styled(heading, FAINT)).chain(lines);
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
 /// Height of the figures if the heat map is below them.

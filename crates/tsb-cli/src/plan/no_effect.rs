@@ -188,12 +188,6 @@ pub fn check_shared(args: &RunArgs) -> Result<(), Failure> {
             args.retry_noisy.is_some(),
             "the hosts of a run take part once",
         ),
-        ("--expose", args.expose.is_some(), "the leader measures nothing itself"),
-        (
-            "--progress live",
-            args.progress == Progress::Live,
-            "the leader prints lines",
-        ),
     ];
     refuse(&refused, "leave it out")
 }

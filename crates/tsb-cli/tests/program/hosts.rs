@@ -23,7 +23,7 @@ fn counts(report: &Value) -> [Value; 6] {
 
 #[test]
 fn several_processes_report_what_one_reports() {
-    let fleets: [&[&str]; 4] = [
+    let fleets: [&[&str]; 6] = [
         &["--series", "1080", "--transport", "inproc"],
         &["--series", "1080", "--workload", "mix", "--batch", "tick"],
         &[
@@ -48,8 +48,20 @@ fn several_processes_report_what_one_reports() {
             "--transport",
             "inproc",
         ],
+        &["--series", "1080", "--schedule", "ramp:200..2000/4s"],
+        &[
+            "--series",
+            "540",
+            "--schedule",
+            "poisson:500,seed=3",
+            "--preload",
+            "1m",
+            "--transport",
+            "inproc",
+        ],
     ];
-    for (fleet, hosts) in fleets.into_iter().zip(["2", "3", "8", "2"]) {
+    let hosts = ["2", "3", "8", "2", "3", "2"];
+    for (fleet, hosts) in fleets.into_iter().zip(hosts) {
         // Calibrating would take longer than sending.
         let common = [fleet, &["--fleet-time", "3s", "--no-calibrate"]].concat();
         let workers = if fleet.contains(&"tick") { hosts } else { "1" };
@@ -79,7 +91,161 @@ fn several_processes_report_what_one_reports() {
         assert!(timed + 1 >= intervals.len(), "{intervals:?}");
         let accepted = intervals.iter();
         let accepted: u64 = accepted.map(|interval| interval["accepted"].as_u64().unwrap()).sum();
-        assert_eq!(Value::from(accepted), one["ledger"]["accepted"]);
+        let history = several["preload"]["accepted"].as_u64().unwrap_or(0);
+        assert_eq!(Value::from(accepted + history), one["ledger"]["accepted"]);
+    }
+}
+
+/// A run file with a history, two phases, a stall, and queries.
+const SCENARIO: &str = r#"
+series = 540
+transport = "inproc"
+preload = "2m"
+queries = "last@20/s"
+no-calibrate = true
+
+[[phases]]
+name = "load"
+duration = "2s"
+rate = 500
+
+[[phases]]
+name = "spike"
+duration = "2s"
+rate = 2000
+faults = { stall = "500ms" }
+queries = "q1@5/s"
+"#;
+
+/// A run file with a phase that slows the store down.
+const SLOWED: &str = r#"
+[[phases]]
+name = "slow"
+duration = "1s"
+rate = 500
+faults = { rate = 100 }
+"#;
+
+#[test]
+fn a_scenario_is_divided_with_its_history_its_phases_and_its_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("scenario.toml");
+    std::fs::write(&plan, SCENARIO).unwrap();
+    let plan = ["--plan", plan.to_str().unwrap()];
+    let one = report(&plan);
+    let several = report(&[&plan[..], &["--hosts-local", "3"]].concat());
+    assert_eq!(counts(&several), counts(&one));
+    assert_eq!(several["preload"]["accepted"], one["preload"]["accepted"]);
+    assert_eq!(several["preload"]["accepted"], 120 * 540);
+    for (of_several, of_one) in several["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(one["phases"].as_array().unwrap())
+    {
+        for name in ["name", "from_ns", "end_ns", "faults"] {
+            assert_eq!(of_several[name], of_one[name]);
+        }
+        let timed = |phase: &Value| phase["latency"]["response"]["count"].as_u64().unwrap();
+        assert_eq!(timed(of_several), timed(of_one), "{of_several}");
+        let near = |name: &str| {
+            let (several, one) = (of_several[name].as_f64().unwrap(), of_one[name].as_f64().unwrap());
+            assert!((several / one - 1.0).abs() < 0.2, "{name}: {several} and {one}");
+        };
+        near("asked_per_second");
+    }
+    for (name, most) in [("last", 80), ("spike/q1", 10)] {
+        let [of_several, of_one] = [&several, &one].map(|report| &report["query_latency"][name]);
+        assert_eq!(of_several["query"], of_one["query"]);
+        assert_eq!(of_several["wrong"], 0, "{of_several}");
+        let answers = of_several["answers"].as_u64().unwrap();
+        assert!((most / 2..=most).contains(&answers), "{name}: {of_several}");
+        assert_eq!(
+            of_several["count"], of_several["answers"],
+            "quantiles are of all answers"
+        );
+    }
+}
+
+/// The document that a command prints.
+fn document(arguments: &[&str]) -> Value {
+    let output = output_of(arguments);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+/// Whether two hosts made each of these runs.
+fn are_of_two_hosts(runs: &Value) -> bool {
+    let of_two = |run: &Value| run["hosts"].as_array().is_some_and(|hosts| hosts.len() == 2);
+    runs.as_array().unwrap().iter().all(of_two)
+}
+
+#[test]
+fn several_processes_make_each_run_of_a_comparison() {
+    let common = [
+        "--transport",
+        "inproc",
+        "--series",
+        "540",
+        "--duration",
+        "1s",
+        "--quiet",
+    ];
+    let repeated = [
+        "compare",
+        "memory:",
+        "--repeat",
+        "2",
+        "--hosts-local",
+        "2",
+        "--format",
+        "json",
+    ];
+    let compared = document(&[&repeated[..], &common].concat());
+    assert_eq!(compared["runs"].as_array().unwrap().len(), 2);
+    assert!(are_of_two_hosts(&compared["runs"]), "{compared}");
+    let held = compared["sides"][0]["figures"]["held"]["value"].as_f64().unwrap();
+    assert!((400.0..600.0).contains(&held), "{held}");
+}
+
+/// Two hosts of another terminal: each goes on with the next run of the search.
+#[test]
+fn hosts_that_join_again_make_all_probes_of_a_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("folder:{}", folder.path().join("run").display());
+    let mut hosts = ["a", "b"].map(|name| {
+        let more = ["--again", "--wait", "20s", "--quiet", "--name", name];
+        start(&[&["join", address.as_str()][..], &more].concat())
+    });
+    let search = [
+        "capacity",
+        "--coordinator",
+        &address,
+        "--hosts",
+        "2",
+        "--format",
+        "json",
+        "--quiet",
+    ];
+    let load = ["--transport", "inproc", "--series", "540", "--duration", "2s"];
+    let bounds = [
+        "--rate",
+        "1000",
+        "--highest",
+        "4000",
+        "--max-probes",
+        "3",
+        "--no-passes",
+    ];
+    let found = document(&[&search[..], &load, &bounds].concat());
+    let probes = found["capacity"]["probes"].as_array().unwrap();
+    assert_eq!(probes.len(), 3, "{found}");
+    for probe in probes {
+        let (load, held) = (&probe["load_per_second"], &probe["held_per_second"]);
+        let (load, held) = (load.as_f64().unwrap(), held.as_f64().unwrap());
+        assert!(held > 0.7 * load, "the probe of {load} held {held}");
+    }
+    for host in &mut hosts {
+        assert_eq!(host.code(), Some(0));
     }
 }
 
@@ -316,11 +482,10 @@ fn what_cannot_be_shared_is_refused_with_a_reason() {
             "several processes cannot have the files",
         );
     }
-    refused(&["--hosts-local", "2", "--preload", "1m"], "history is not divided");
-    refused(
-        &["--hosts-local", "2", "--queries", "last@1/s"],
-        "queries are not divided",
-    );
+    let plan = folder.path().join("slow.toml");
+    std::fs::write(&plan, SLOWED).unwrap();
+    let slowed = ["--hosts-local", "2", "--plan", plan.to_str().unwrap()];
+    refused(&slowed, "slows the store down in front of each host");
     refused(&["--hosts-local", "0"], "--hosts is from 1");
     refused(&["--hosts-local", "3", "--series", "54"], "it has 2 groups of series");
     refused(&["--coordinator", "memory:", "--hosts", "2"], "give etcd://HOST");
@@ -328,11 +493,6 @@ fn what_cannot_be_shared_is_refused_with_a_reason() {
     refused(&["--hosts-wait", "1m"], "--hosts-local");
     let local_and_etcd = ["--hosts-local", "2", "--coordinator", "etcd://127.0.0.1/runs"];
     refused(&local_and_etcd, "cannot be used with");
-    // Without --quiet, which --progress contradicts.
-    let live = output_of(&["run", "--hosts-local", "2", "--progress", "live"]);
-    let said = stderr(&live);
-    assert!(said.contains("the leader prints lines"), "{said}");
-    assert_eq!(live.status.code(), Some(2), "{said}");
     assert!(!Path::new(&file[7..]).exists());
 }
 

@@ -81,6 +81,19 @@ impl Cells {
             .map(|(index, count)| (self.first.saturating_add(index), count))
     }
 
+    /// Adds the operations of another interval.
+    pub fn merge(&mut self, other: &Self) {
+        let first = self.first.min(other.first);
+        let end = |cells: &Self| cells.first.saturating_add(cells.counts.len()).min(CELLS);
+        let mut counts = vec![0_u64; end(self).max(end(other)).saturating_sub(first)];
+        for (cell, count) in self.iter().chain(other.iter()) {
+            if let Some(slot) = counts.get_mut(cell - first) {
+                *slot = slot.saturating_add(count);
+            }
+        }
+        (self.first, self.counts) = (first, counts);
+    }
+
     /// Number of operations in all cells; saturates.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
@@ -125,6 +138,20 @@ mod tests {
             let mut all = vec![0; CELLS];
             cells.iter().for_each(|(cell, count)| all[cell] = count);
             prop_assert_eq!(Cells::of_counts(all.into_iter()), Some(cells));
+        }
+
+        #[test]
+        fn cells_of_two_intervals_add(one in prop::collection::vec(1u64..1 << 40, 1..50), other in prop::collection::vec(1u64..1 << 20, 1..50)) {
+            let cells = |values: &[u64]| {
+                let mut histogram = Histogram::new();
+                for &value in values {
+                    histogram.record(value);
+                }
+                Cells::new(&histogram).unwrap()
+            };
+            let mut sum = cells(&one);
+            sum.merge(&cells(&other));
+            prop_assert_eq!(sum, cells(&[one, other].concat()));
         }
     }
 }

@@ -105,12 +105,14 @@ pub struct Timetable {
 impl Timetable {
     /// The operations of a contiguous range of groups, in order.
     pub fn agenda(&self, groups: Range<u32>) -> Agenda {
+        let (everyone, first_group) = self.roster.scheduled();
         let pacer = match &self.pace {
             Pace::Fleet(speed) => Pacer::Fleet(*speed),
             Pace::Shape(Schedule::Unpaced) => Pacer::Unpaced,
             Pace::Shape(schedule) => Pacer::Shape(Shape {
                 cursor: schedule.cursor(),
-                everyone: self.roster.walk(),
+                everyone: everyone.walk(),
+                first_group,
                 passed: 0,
             }),
         };
@@ -153,11 +155,14 @@ enum Pacer {
     Unpaced,
 }
 
-/// The due times of a schedule, of which each worker picks those of its own operations.
+/// The due times of a schedule, of which each worker picks those of its own operations. Where the roster is
+/// a part, the other operations are also those of the other parts.
 #[derive(Clone, Debug)]
 struct Shape {
     cursor: Cursor,
     everyone: Walk,
+    // The worker's roster begins with this group of everyone's.
+    first_group: u32,
     passed: u64,
 }
 
@@ -167,7 +172,8 @@ const PASSED_CHECK: u64 = 1 << 10;
 impl Shape {
     /// Due time of slot `own`, if it is before `end_ns`.
     #[inline]
-    fn due(&mut self, own: Slot, end_ns: u64) -> Option<u64> {
+    fn due(&mut self, mut own: Slot, end_ns: u64) -> Option<u64> {
+        own.group += self.first_group;
         loop {
             let slot = self.everyone.next()?;
             if slot == own {

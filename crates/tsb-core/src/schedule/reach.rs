@@ -1,7 +1,7 @@
 //! Computes how far a schedule has come at a given time without walking to it: a rate far beyond
 //! what can be sent has too many operations to iterate over.
 
-use super::{Frontier, Pace, Schedule, Timetable};
+use super::{Frontier, Pace, Roster, Schedule, Timetable};
 
 /// Upper bound of the number of operations in any schedule.
 const OPERATIONS_MAX: u64 = 1 << 56;
@@ -63,32 +63,33 @@ impl Timetable {
         if count == 0 {
             return None;
         }
-        let through = |place: Frontier| self.counted_through(place, are_operations) >= u128::from(count);
+        let (roster, first_group) = self.roster.scheduled();
+        let through = |place: Frontier| counted_through(roster, place, are_operations) >= u128::from(count);
         let offset_ns = first(fleet_last_ns, |offset_ns| through(everything_at(offset_ns)));
-        let groups = self.roster.groups().len() as u64;
+        let groups = roster.groups().len() as u64;
         let group = first(groups, |group| {
             through(Frontier {
                 offset_ns,
                 group: group as u32,
             })
         });
-        Some(Frontier {
-            offset_ns,
-            group: group as u32,
-        })
+        match (group as u32).checked_sub(first_group) {
+            Some(group) => Some(Frontier { offset_ns, group }),
+            // None of its groups has reported at that time yet.
+            None => offset_ns.checked_sub(1).map(everything_at),
+        }
     }
+}
 
-    /// Number of samples, as a schedule counts them, or of operations, up to and including a
-    /// position.
-    fn counted_through(&self, place: Frontier, are_operations: bool) -> u128 {
-        let groups = (0..).zip(self.roster.groups());
-        let counted = groups.map(|(index, group)| {
-            let ticks = self.ticks_through(index, Some(place));
-            let each = if are_operations { 1 } else { group.samples.max(1) };
-            u128::from(ticks.end - ticks.start) * u128::from(each)
-        });
-        counted.sum()
-    }
+/// Number of samples, as a schedule counts them, or of operations, up to and including a position.
+fn counted_through(roster: &Roster, place: Frontier, are_operations: bool) -> u128 {
+    let groups = (0..).zip(roster.groups());
+    let counted = groups.map(|(index, group)| {
+        let ticks = roster.ticks_through(index, Some(place));
+        let each = if are_operations { 1 } else { group.samples.max(1) };
+        u128::from(ticks.end - ticks.start) * u128::from(each)
+    });
+    counted.sum()
 }
 
 /// The position after everything at or before a fleet time.
@@ -122,6 +123,17 @@ mod tests {
         }
     }
 
+    /// The same for some of its groups.
+    fn part(whole: &Timetable, groups: std::ops::Range<usize>) -> Timetable {
+        let own = whole.roster.groups()[groups.clone()].to_vec();
+        Timetable {
+            roster: Roster::new(own)
+                .unwrap()
+                .part_of(whole.roster.clone(), groups.start as u32),
+            ..whole.clone()
+        }
+    }
+
     #[test]
     fn the_count_equals_that_of_a_walk() {
         let shapes = [
@@ -141,18 +153,21 @@ mod tests {
                 (Some(20_000), None, 0),
                 (Some(1), None, u64::MAX),
             ] {
-                let timetable = timetable(pace.clone(), end_ns, fleet_end_ns);
-                let is_due = |planned: &Planned| planned.due_ns.is_some_and(|due| due <= wall_ns);
-                let walked: Vec<Planned> = timetable.agenda(0..4).take_while(is_due).collect();
-                let place = timetable.due_by(wall_ns);
-                for group in 0..4 {
-                    let ticks = timetable.ticks_through(group, place);
-                    let own = walked.iter().filter(|planned| planned.slot.group == group).count() as u64;
-                    assert_eq!(
-                        ticks.end - ticks.start,
-                        own,
-                        "{pace:?} {end_ns:?} {fleet_end_ns:?} {wall_ns} {group}"
-                    );
+                let whole = timetable(pace.clone(), end_ns, fleet_end_ns);
+                for groups in [0..4, 0..1, 1..3, 3..4] {
+                    let timetable = part(&whole, groups.clone());
+                    let is_due = |planned: &Planned| planned.due_ns.is_some_and(|due| due <= wall_ns);
+                    let walked: Vec<Planned> = timetable.agenda(0..4).take_while(is_due).collect();
+                    let place = timetable.due_by(wall_ns);
+                    for group in 0..groups.len() as u32 {
+                        let ticks = timetable.ticks_through(group, place);
+                        let own = walked.iter().filter(|planned| planned.slot.group == group).count() as u64;
+                        assert_eq!(
+                            ticks.end - ticks.start,
+                            own,
+                            "{pace:?} {end_ns:?} {fleet_end_ns:?} {wall_ns} {groups:?} {group}"
+                        );
+                    }
                 }
             }
         }

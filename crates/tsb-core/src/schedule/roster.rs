@@ -95,6 +95,15 @@ pub struct Roster {
     classes: Vec<Class>,
     // By group, if ticks have listed times; there are no classes then.
     tick_times: Option<Arc<[TickTimes]>>,
+    // The roster of which this is a part, if it is one.
+    whole: Option<Arc<WholeRoster>>,
+}
+
+/// A roster, and where a part of it begins.
+#[derive(Debug)]
+struct WholeRoster {
+    roster: Roster,
+    first_group: u32,
 }
 
 /// All groups with the same interval, in the order in which they report.
@@ -134,6 +143,7 @@ impl Roster {
             groups: groups.into(),
             classes,
             tick_times: None,
+            whole: None,
         })
     }
 
@@ -152,7 +162,35 @@ impl Roster {
             groups: groups.into(),
             classes: Vec::new(),
             tick_times: Some(tick_times.into()),
+            whole: None,
         })
+    }
+
+    /// The same roster as the part of `whole` whose first group is `first_group` there. A schedule then
+    /// counts the events of the whole, and the part has the due times that its operations have in it.
+    #[must_use]
+    pub fn part_of(mut self, whole: Self, first_group: u32) -> Self {
+        self.whole = Some(Arc::new(WholeRoster {
+            roster: whole,
+            first_group,
+        }));
+        self
+    }
+
+    /// The roster whose events a schedule counts, and the first group of this one in it.
+    pub(super) fn scheduled(&self) -> (&Self, u32) {
+        match self.whole.as_deref() {
+            Some(whole) => (&whole.roster, whole.first_group),
+            None => (self, 0),
+        }
+    }
+
+    /// The share of the samples of a schedule that are those of this roster: 1 unless it is a part.
+    pub fn share_of_schedule(&self) -> f64 {
+        let weight = |group: &Group| f64::from(group.samples.max(1)) / group.interval_ns as f64;
+        let sum = |roster: &Self| roster.groups.iter().map(weight).sum::<f64>();
+        let (whole, _) = self.scheduled();
+        sum(self) / sum(whole)
     }
 
     /// The groups.

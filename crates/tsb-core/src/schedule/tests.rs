@@ -213,6 +213,28 @@ proptest! {
         let expected = timetable.roster.walk().zip(dues).map(|(slot, due)| Planned { slot, due_ns: Some(due) });
         prop_assert_eq!(got, expected.collect::<Vec<_>>());
     }
+
+    #[test]
+    fn parts_have_together_the_due_times_of_the_whole(groups in groups(), cut in 0usize..12, seed in any::<u64>()) {
+        let cut = cut % groups.len();
+        let roster = Roster::new(groups.clone()).unwrap();
+        let shapes = [Schedule::Poisson { rate: Rate::per_second(1_000_000).unwrap(), seed }, schedule("ramp:0..40000000/10us")];
+        for shape in shapes {
+            let timetable = |roster: Roster| Timetable { roster, pace: Pace::Shape(shape.clone()), end_ns: Some(50_000), fleet_end_ns: None };
+            let whole: Vec<Planned> = timetable(roster.clone()).agenda(0..u32::MAX).collect();
+            let mut both = Vec::new();
+            for range in [0..cut, cut..groups.len()] {
+                let own = Roster::new(groups[range.clone()].to_vec()).unwrap();
+                let part = timetable(own.part_of(roster.clone(), range.start as u32));
+                both.extend(part.agenda(0..u32::MAX).map(|mut planned| {
+                    planned.slot.group += range.start as u32;
+                    planned
+                }));
+            }
+            both.sort_unstable_by_key(|planned| (planned.slot.offset_ns, planned.slot.group));
+            prop_assert_eq!(&both, &whole, "{}", shape);
+        }
+    }
 }
 
 #[test]

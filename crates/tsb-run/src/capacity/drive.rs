@@ -15,7 +15,7 @@ use crate::controls::Controls;
 use crate::error::Error;
 use crate::observer::{Message, Observer};
 use crate::plan::Plan;
-use crate::run::{OpenStore, run_in_round_place};
+use crate::run::{MakeRun, run_in_round_place};
 use crate::units;
 
 /// Longest sleep between two looks at the stop flag.
@@ -54,7 +54,7 @@ pub fn find_capacity(
     request: &CapacityRequest,
     objective: Objective<'_>,
     controls: &Controls,
-    open: OpenStore<'_>,
+    maker: &dyn MakeRun,
 ) -> Result<CapacityReport, Error> {
     let clock = MonotonicClock::new();
     let mut search = Search::new(request.search);
@@ -72,7 +72,7 @@ pub fn find_capacity(
         let began_ns = clock.now();
         settle(probe.settle_ns, &clock, controls);
         let settled_ns = clock.now();
-        let made = (!is_stopped(controls)).then(|| one(request, &probe, controls, open));
+        let made = (!is_stopped(controls)).then(|| one(request, &probe, controls, maker));
         let run = match made.transpose() {
             Ok(run) => run.filter(|run| !run.interrupted),
             Err(error) if probes.is_empty() => return Err(error),
@@ -103,16 +103,16 @@ pub fn find_capacity(
 }
 
 /// Makes one probe.
-fn one(request: &CapacityRequest, probe: &Probe, controls: &Controls, open: OpenStore<'_>) -> Result<Run, Error> {
+fn one(request: &CapacityRequest, probe: &Probe, controls: &Controls, maker: &dyn MakeRun) -> Result<Run, Error> {
     let plan = request.find.at(&request.plan, probe.load)?;
     let controls = Controls {
         observer: Arc::new(WarningsOnly(Arc::clone(&controls.observer))),
         ..controls.clone()
     };
-    let (finished, place) = run_in_round_place(plan, probe.number, &controls, open)?;
+    let (made, place) = run_in_round_place(plan, probe.number, &controls, maker)?;
     // What was measured counts all the same; the next probe has another place.
     place.remove().unwrap_or_else(|error| controls.warn(&error.to_string()));
-    Ok(finished.run)
+    Ok(made.run)
 }
 
 fn is_stopped(controls: &Controls) -> bool {

@@ -9,7 +9,7 @@ use crate::controls::Controls;
 use crate::draws::Draws;
 use crate::error::Error;
 use crate::plan::Plan;
-use crate::run::OpenStore;
+use crate::run::MakeRun;
 use crate::spec::Spec;
 use crate::units;
 
@@ -90,7 +90,7 @@ pub fn find_scaling(
     counts: &[u32],
     objective: Objective<'_>,
     controls: &Controls,
-    open: OpenStore<'_>,
+    maker: &dyn MakeRun,
 ) -> Result<CapacityReport, Error> {
     let plans: Vec<(u32, Plan)> = counts
         .iter()
@@ -102,7 +102,7 @@ pub fn find_scaling(
     for (count, plan) in plans {
         controls.progress(&format!("with {}", vary.words(count)));
         request.plan = plan;
-        let report = match find_capacity(&request, objective, controls, open) {
+        let report = match find_capacity(&request, objective, controls, maker) {
             Ok(report) => report,
             Err(error) if reports.is_empty() => return Err(error),
             Err(error) => {

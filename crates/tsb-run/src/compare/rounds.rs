@@ -12,7 +12,7 @@ use crate::controls::Controls;
 use crate::error::Error;
 use crate::observer::RoundInfo;
 use crate::plan::Plan;
-use crate::run::{Finished, OpenStore, run_in_round_place};
+use crate::run::{MadeRun, MakeRun, run_in_round_place};
 
 /// Rounds that are made whatever the budget: one alone has no interval.
 const ROUNDS_LEAST: u32 = 2;
@@ -39,7 +39,7 @@ pub struct Compared {
     pub failed: Option<Error>,
 }
 
-/// Compares sides in rounds. One side alone is repeated. `save` receives the comparison after every
+/// Compares sides in rounds, whose runs `maker` makes. One side alone is repeated. `save` receives the comparison after every
 /// run, so that a process that dies leaves what was measured.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub fn compare(
     sides: &[Side],
     plan: RoundsPlan,
     controls: &Controls,
-    open: OpenStore<'_>,
+    maker: &dyn MakeRun,
     save: &dyn Fn(&SideComparison),
 ) -> Result<Compared, Error> {
     check(sides, &plan)?;
@@ -66,7 +66,7 @@ pub fn compare(
             comparison.ended = ComparisonEnd::Budget;
             break;
         }
-        let made = run_round(sides, round, &mut comparison, controls, open, save);
+        let made = run_round(sides, round, &mut comparison, controls, maker, save);
         comparison.took_ns = clock.now();
         longest_ns = longest_ns.max(comparison.took_ns - begun_ns);
         match made {
@@ -134,7 +134,7 @@ fn run_round(
     round: u32,
     comparison: &mut SideComparison,
     controls: &Controls,
-    open: OpenStore<'_>,
+    maker: &dyn MakeRun,
     save: &dyn Fn(&SideComparison),
 ) -> Result<bool, Error> {
     let order = match sides.len() {
@@ -151,12 +151,12 @@ fn run_round(
             runs: order.len(),
             side: &sides[side].name,
         });
-        let (mut finished, leftover) = run_once(&sides[side].plan, number, round == 0, controls, open)?;
+        let (mut made, leftover) = run_once(&sides[side].plan, number, round == 0, controls, maker)?;
         comparison.notes.extend(leftover);
-        report.runs.push(round_run(side, &finished));
-        let interrupted = finished.run.interrupted;
-        finished.run.label = Some(sides[side].name.clone());
-        comparison.runs.push(without_distributions(finished.run));
+        report.runs.push(round_run(side, &made));
+        let interrupted = made.run.interrupted;
+        made.run.label = Some(sides[side].name.clone());
+        comparison.runs.push(without_distributions(made.run));
         save(comparison);
         if interrupted {
             return Ok(false);
@@ -172,24 +172,24 @@ fn run_once(
     number: u32,
     is_first_round: bool,
     controls: &Controls,
-    open: OpenStore<'_>,
-) -> Result<(Finished, Option<String>), Error> {
+    maker: &dyn MakeRun,
+) -> Result<(MadeRun, Option<String>), Error> {
     let plan = Plan {
         // The ceiling is that of the generator, and does not change from round to round.
         calibrate: plan.calibrate && is_first_round,
         ..plan.clone()
     };
-    let (finished, place) = run_in_round_place(plan, number, controls, open)?;
+    let (made, place) = run_in_round_place(plan, number, controls, maker)?;
     let name = place.place().map(ToString::to_string).unwrap_or_default();
     let leftover = place
         .remove()
         .err()
         .map(|error| format!("{name} was not removed: {error}"));
-    Ok((finished, leftover))
+    Ok((made, leftover))
 }
 
-fn round_run(side: usize, finished: &Finished) -> RoundRun {
-    let (run, part) = steady_run(finished);
+fn round_run(side: usize, made: &MadeRun) -> RoundRun {
+    let (run, part) = steady_run(made);
     let mut report = RoundRun::new(side, run.verdict.status);
     report.warm_up_ns = part.map(|part| part.warm_up_ns);
     report.is_steady = part.map(|part| part.is_steady);

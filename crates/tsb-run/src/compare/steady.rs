@@ -1,12 +1,10 @@
 //! A run without its warm-up.
 
-use std::sync::Arc;
-
 use tsb_core::latency::{Histogram, Recording, Summary};
 use tsb_core::report::{Interval, Run};
 use tsb_core::stats::{Steady, steady};
 
-use crate::run::{Finished, PassResult, by_interval};
+use crate::run::{EmitterTimes, MadeRun, of_all};
 
 /// The part of a run that was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +17,16 @@ pub struct SteadyPart {
 
 /// The report of a run whose held rate and latencies leave out the warm-up; all other figures are
 /// those of the whole run. Without a part where the run has too few intervals to tell.
-pub fn steady_run(finished: &Finished) -> (Run, Option<SteadyPart>) {
-    let mut run = finished.run.clone();
+pub fn steady_run(made: &MadeRun) -> (Run, Option<SteadyPart>) {
+    let mut run = made.run.clone();
     let Some(found) = find(&run.intervals) else {
         return (run, None);
     };
     if found.warm_up > 0 {
-        cut(&mut run, &finished.driven, found.warm_up);
+        cut(&mut run, &made.emitters, found.warm_up);
     }
     let part = SteadyPart {
-        warm_up_ns: end_of(&finished.run.intervals, found.warm_up),
+        warm_up_ns: end_of(&made.run.intervals, found.warm_up),
         is_steady: found.is_steady,
     };
     (run, Some(part))
@@ -62,7 +60,7 @@ fn find(intervals: &[Interval]) -> Option<Steady> {
     })
 }
 
-fn cut(run: &mut Run, driven: &Arc<PassResult>, warm_up: usize) {
+fn cut(run: &mut Run, emitters: &[EmitterTimes], warm_up: usize) {
     let from_ns = end_of(&run.intervals, warm_up);
     let rest = &run.intervals[warm_up..];
     let accepted: u64 = rest.iter().map(|interval| interval.accepted).sum();
@@ -71,20 +69,20 @@ fn cut(run: &mut Run, driven: &Arc<PassResult>, warm_up: usize) {
         run.rate.held_per_second = accepted as f64 * 1e9 / (end_ns - from_ns) as f64;
     }
     let ends: Vec<u64> = run.intervals.iter().map(|interval| interval.end_ns).collect();
-    let summary = |recording: &Recording| {
+    let summary = |of: fn(&EmitterTimes) -> &Recording| {
         let mut histogram = Histogram::new();
-        by_interval(recording, driven.start_ns, &ends, |index, part| {
+        of_all(emitters, of, &ends, |index, part| {
             if index >= warm_up {
                 histogram.merge(part);
             }
         });
         Summary::new(&histogram, accepted)
     };
-    run.latency.response = summary(&driven.response);
-    run.latency.service = summary(&driven.service);
-    run.latency.lag = summary(&driven.lag);
+    run.latency.response = summary(|times| &times.response);
+    run.latency.service = summary(|times| &times.service);
+    run.latency.lag = summary(|times| &times.lag);
     if run.latency.delivery.is_some() {
-        run.latency.delivery = Some(summary(&driven.delivery));
+        run.latency.delivery = Some(summary(|times| &times.delivery));
     }
 }
 

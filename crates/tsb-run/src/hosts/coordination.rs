@@ -162,9 +162,10 @@ impl Coordination {
         poll_ns: u64,
         (clock, until_ns): (&dyn Clock, u64),
         stops: &StopFlags,
+        is_wanted: impl Fn(&T) -> bool,
     ) -> Result<Option<T>, Error> {
         loop {
-            let found = self.get(key)?;
+            let found = self.get(key)?.filter(&is_wanted);
             if found.is_some() || clock.now() >= until_ns {
                 return Ok(found);
             }

@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use tsb_core::proc::boot_id;
+use tsb_core::report::Interval;
 use tsb_core::workload::FleetPart;
 
 use super::clock::ClockReading;
-use crate::plan::Plan;
+use crate::observer::IntervalLatencies;
+use crate::plan::{Plan, QueryTurn};
 
 /// Version of the documents: hosts of another version are refused.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// How long a host is taken to be there after it last said so, in nanoseconds. A pause of 5 s is
 /// survived.
@@ -42,10 +44,17 @@ pub(super) struct SharedPlan {
     pub version: u32,
     /// The version of its program.
     pub tsb_version: String,
+    /// Tells this run from others at the same address: when it was published, in nanoseconds since the Unix
+    /// epoch; absent of an older version.
+    #[serde(default)]
+    pub run: i64,
     /// The plan of the whole.
     pub plan: Plan,
     /// Number of hosts.
     pub hosts: usize,
+    /// Whether hosts publish their intervals, because the whole is watched.
+    #[serde(default)]
+    pub is_watched: bool,
     /// Where the leader answers for its clocks.
     pub clock: SocketAddr,
 }
@@ -95,8 +104,14 @@ impl HostProcess {
 pub(super) struct Share {
     /// Its groups.
     pub part: FleetPart,
-    /// The speed of fleet time as a fraction; absent for a closed loop.
+    /// The speed of fleet time as a fraction; absent for a closed loop and for a schedule.
     pub speed: Option<(u64, u64)>,
+    /// Its turn to ask queries.
+    pub query_turn: QueryTurn,
+    /// The timestamp at which the history of all hosts ends, in nanoseconds since the Unix epoch; absent if the
+    /// plan asks for none.
+    #[serde(default)]
+    pub history_end_ns: Option<i64>,
     /// Processes of the same run on its machine: what they use does not disturb it.
     #[serde(default)]
     pub neighbours: Vec<u32>,
@@ -107,7 +122,7 @@ pub(super) struct Share {
 pub(super) struct Start {
     /// On the leader's steady clock.
     pub at_ns: u64,
-    /// The timestamp of that moment, in nanoseconds since the Unix epoch.
+    /// The first timestamp, in nanoseconds since the Unix epoch: that of the moment, or where the history ends.
     pub base_ns: i64,
 }
 
@@ -135,7 +150,7 @@ impl LeaderState {
 }
 
 /// `alive/HOST`: that a host is there, and how far it is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct HostProgress {
     /// Its phase, in a word.
     pub phase: String,
@@ -143,7 +158,30 @@ pub(super) struct HostProgress {
     pub sent: u64,
     /// Samples accepted.
     pub accepted: u64,
+    /// Samples refused.
+    #[serde(default)]
+    pub rejected: u64,
+    /// Samples of which nothing is known.
+    #[serde(default)]
+    pub unknown: u64,
+    /// Samples that were not sent.
+    #[serde(default)]
+    pub shed: u64,
     /// Age of its stalest series, in milliseconds, if it was measured.
     #[serde(default)]
     pub staleness_ms: Option<f64>,
+    /// The intervals that have ended since it said so last, and those of that time; none if nobody watches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<HostInterval>,
+}
+
+/// An interval of a host, for those who watch the run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct HostInterval {
+    /// Its number, from 0; intervals of one number are of the same time.
+    pub number: u64,
+    /// The interval.
+    pub interval: Interval,
+    /// Its times, except the response times.
+    pub timed: IntervalLatencies,
 }

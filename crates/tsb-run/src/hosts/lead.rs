@@ -3,6 +3,7 @@
 
 mod plan;
 mod report;
+mod shown;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tsb_core::report::{Run, VerifiedStore};
+use tsb_core::Timestamp;
+use tsb_core::report::VerifiedStore;
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::workload::FleetPart;
 use tsb_stores::parts::lock;
@@ -28,13 +30,17 @@ use crate::controls::Controls;
 use crate::error::Error;
 use crate::journal::Contents;
 use crate::observer::Phase;
-use crate::plan::Plan;
-use crate::run::{OpenStore, RunContext};
+use crate::plan::{Plan, QueryTurn};
+use crate::run::{MadeRun, OpenStore, RunContext};
+use crate::units;
 
 /// How often the leader looks at the hosts, in nanoseconds.
 const LOOK_NS: u64 = SECOND_NS / 10;
 /// How long hosts may prepare, from joining until all are ready, in nanoseconds.
 const READY_NS: u64 = 300 * SECOND_NS;
+/// Most hosts that publish their intervals: each is a few kilobytes.
+pub const WATCHED_MAX: usize = 64;
+
 /// How a run is led.
 #[derive(Clone, Debug)]
 pub struct LeadOptions {
@@ -44,12 +50,15 @@ pub struct LeadOptions {
     pub clock_listen: SocketAddr,
     /// How long to wait until all hosts have joined.
     pub wait: Duration,
+    /// Whether the observer wants the intervals of the whole, as a view or metrics do. With more than
+    /// [`WATCHED_MAX`] hosts there are none.
+    pub is_watched: bool,
 }
 
 /// Checks the store of a run that left this journal; the error says why it cannot be read.
 pub type VerifyLost<'a> = &'a dyn Fn(&Contents) -> Result<VerifiedStore, String>;
 
-/// Leads the run of a plan, whose hosts join there, and returns the report of the whole.
+/// Leads the run of a plan, whose hosts join there, and returns the report and the times of the whole.
 /// `open` opens the store of a plan, and `verify` reads back what a lost host had sent.
 ///
 /// # Errors
@@ -61,10 +70,11 @@ pub fn lead(
     controls: &Controls,
     open: OpenStore<'_>,
     verify: VerifyLost<'_>,
-) -> Result<Run, Error> {
+) -> Result<MadeRun, Error> {
     let plan = plan::divisible(plan, options.hosts)?;
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let context = plan::prepare(&plan, options.hosts, open)?;
+    let (context, subject) = plan::prepare(&plan, options.hosts, open)?;
+    controls.observer.begin(&subject);
     if let Some(leader) = coordination.get::<LeaderState>(LEADER)? {
         return Err(Error::plan(format!("cannot lead a run at {coordination}"))
             .because_of(format!("another leader, process {}, leads one there", leader.pid))
@@ -148,19 +158,22 @@ impl Leader<'_> {
         let shared = SharedPlan {
             version: VERSION,
             tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: self.clock.wall().0,
             plan: plan.clone(),
             hosts: self.options.hosts,
+            is_watched: self.options.is_watched && self.options.hosts <= WATCHED_MAX,
             clock: server.address(),
         };
         self.coordination.put(PLAN, &shared)?;
         self.controls.enter(Phase::Preparing);
         let joined = self.all_joined()?;
         self.change_state(|state| state.chosen = joined.keys().cloned().collect())?;
-        let mut hosts = self.share_out(joined)?;
+        let history_end_ns = self.history_end_ns();
+        let mut hosts = self.share_out(joined, history_end_ns)?;
         self.all_ready(&mut hosts)?;
-        let base_ns = self.start()?;
+        let Start { at_ns, base_ns } = self.start(history_end_ns)?;
         self.controls.enter(Phase::Running);
-        self.watch(&mut hosts)?;
+        self.watch(&mut hosts, at_ns)?;
         self.controls.enter(Phase::Reporting);
         Ok(Ended { hosts, base_ns })
     }
@@ -245,8 +258,20 @@ impl Leader<'_> {
         })
     }
 
+    /// The timestamp at which the history of all hosts ends, if they write one: this second.
+    fn history_end_ns(&self) -> Option<i64> {
+        let length_ns = self.context.plan.preload_ns?;
+        let length = units::exact_duration(length_ns);
+        self.controls.note(&format!("all hosts write {length} of history"));
+        Some(Timestamp::from_secs(self.clock.wall().as_secs()).0)
+    }
+
     /// Divides the groups in proportion to what each host can generate.
-    fn share_out(&self, joined: BTreeMap<String, Joined>) -> Result<BTreeMap<String, Host>, Error> {
+    fn share_out(
+        &self,
+        joined: BTreeMap<String, Joined>,
+        history_end_ns: Option<i64>,
+    ) -> Result<BTreeMap<String, Host>, Error> {
         let ceilings: Option<Vec<f64>> = joined.values().map(|host| host.ceiling_per_second).collect();
         let weights = ceilings.unwrap_or_else(|| vec![1.0; joined.len()]);
         let ranges = self.context.workload.split_by(&weights);
@@ -254,7 +279,8 @@ impl Leader<'_> {
         let own = HostProcess::of_this();
         let processes: Vec<HostProcess> = joined.values().map(|host| host.process.clone()).chain([own]).collect();
         let mut hosts = BTreeMap::new();
-        for ((name, joined), range) in joined.into_iter().zip(ranges) {
+        let count = joined.len();
+        for (number, ((name, joined), range)) in joined.into_iter().zip(ranges).enumerate() {
             let part = FleetPart {
                 first_group: range.start as u32,
                 groups: range.len() as u32,
@@ -263,6 +289,11 @@ impl Leader<'_> {
             let share = Share {
                 part,
                 speed,
+                query_turn: QueryTurn {
+                    host: number,
+                    hosts: count,
+                },
+                history_end_ns,
                 neighbours: neighbours.map(|other| other.pid).collect(),
             };
             self.coordination.put(&documents::of(SHARE, &name), &share)?;
@@ -280,7 +311,13 @@ impl Leader<'_> {
     }
 
     fn all_ready(&self, hosts: &mut BTreeMap<String, Host>) -> Result<(), Error> {
-        let deadline_ns = self.clock.now() + READY_NS;
+        // A history takes as long as the store does, and a host that dies meanwhile is seen.
+        let is_writing = self.context.plan.preload_ns.is_some();
+        let deadline_ns = if is_writing {
+            u64::MAX
+        } else {
+            self.clock.now() + READY_NS
+        };
         loop {
             let ready = self.coordination.list::<bool>(READY)?;
             let alive = self.alive()?;
@@ -298,15 +335,18 @@ impl Leader<'_> {
         }
     }
 
-    /// Says when all begin: at a whole second that leaves every host the time to hear of it.
-    fn start(&self) -> Result<i64, Error> {
+    /// Says when all begin: at a whole second that leaves every host the time to hear of it. The timestamps go
+    /// on where the history ends, if there is one.
+    fn start(&self, history_end_ns: Option<i64>) -> Result<Start, Error> {
         let lead_ns = SECOND_NS + 4 * poll_ns(self.options.hosts);
         let (now, wall) = (self.clock.now(), self.clock.wall().0);
         let earliest = wall.saturating_add(lead_ns as i64);
         let second = SECOND_NS as i64;
-        let base_ns = earliest.div_euclid(second) * second + second;
-        let at_ns = now + (base_ns - wall).unsigned_abs();
-        self.coordination.put(START, &Start { at_ns, base_ns })?;
-        Ok(base_ns)
+        let begin_ns = earliest.div_euclid(second) * second + second;
+        let at_ns = now + (begin_ns - wall).unsigned_abs();
+        let base_ns = history_end_ns.unwrap_or(begin_ns);
+        let start = Start { at_ns, base_ns };
+        self.coordination.put(START, &start)?;
+        Ok(start)
     }
 }

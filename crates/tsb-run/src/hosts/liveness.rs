@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use tsb_core::report::Interval;
 use tsb_core::time::SECOND_NS;
 use tsb_stores::parts::lock;
 
 use super::coordination::Coordination;
-use super::documents::{self, ALIVE, ALIVE_NS, HostProgress, LEADER, LeaderState, STOP};
+use super::documents::{self, ALIVE, ALIVE_NS, HostInterval, HostProgress, LEADER, LeaderState, STOP};
+use crate::observer::IntervalLatencies;
 
 /// How often the leader says that it is there, in nanoseconds.
 pub(super) const RENEW_NS: u64 = ALIVE_NS / 5;
@@ -30,14 +32,50 @@ pub(super) fn lives_ns(hosts: usize) -> u64 {
 /// What a host tells the others, and what it heard of them.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
-    /// How far it is.
+    /// How far it is, without its intervals.
     pub progress: Mutex<HostProgress>,
+    /// The intervals that it says, each twice: the leader may miss one.
+    pub intervals: Mutex<IntervalsToSay>,
     /// Set when the run ends everywhere.
     pub is_stopped: AtomicBool,
     /// Set when the run went on without this host, or its leader is gone.
     pub is_lost: AtomicBool,
     /// Set, besides, when the fleet was divided among other hosts.
     pub is_surplus: AtomicBool,
+}
+
+/// Intervals that a host has ended, and those that it has said once.
+#[derive(Debug, Default)]
+pub(super) struct IntervalsToSay {
+    ended: u64,
+    new: Vec<HostInterval>,
+    said: Vec<HostInterval>,
+}
+
+impl IntervalsToSay {
+    /// Most intervals of which a host says anything at a time.
+    const MOST: usize = 64;
+
+    /// An interval has ended.
+    pub(super) fn add(&mut self, interval: &Interval, timed: &IntervalLatencies) {
+        let number = self.ended;
+        self.ended += 1;
+        if self.new.len() < Self::MOST {
+            self.new.push(HostInterval {
+                number,
+                interval: interval.clone(),
+                timed: timed.clone(),
+            });
+        }
+    }
+
+    /// Those that were said once, and the new ones.
+    fn take(&mut self) -> Vec<HostInterval> {
+        let new = std::mem::take(&mut self.new);
+        let mut all = std::mem::replace(&mut self.said, new.clone());
+        all.extend(new);
+        all
+    }
 }
 
 /// Waits until the sender of `over` is dropped, at most this long. Returns whether it was.
@@ -63,7 +101,8 @@ impl Exchange {
                 // What it wrote now would be in the way of the next run.
                 return;
             }
-            let progress = lock(&self.progress).clone();
+            let mut progress = lock(&self.progress).clone();
+            progress.intervals = lock(&self.intervals).take();
             let _ = coordination.put_expiring(&documents::of(ALIVE, host), &progress, lives_ns(hosts));
             side_work();
             if ends_within(over, period_ns) {
@@ -216,7 +255,7 @@ mod tests {
             requests_per_second(1, &coordination, &counted, &exchange);
             assert!(exchange.is_lost.load(Ordering::Acquire));
             let said: Option<HostProgress> = coordination.get(&documents::of(ALIVE, "h")).unwrap();
-            assert_eq!(said, None, "it is in nobody's way");
+            assert!(said.is_none(), "it is in nobody's way");
         }
     }
 

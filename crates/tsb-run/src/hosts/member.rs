@@ -27,7 +27,7 @@ use crate::controls::{Controls, StartBarrier, StopFlags};
 use crate::error::Error;
 use crate::journal::{self, Journal};
 use crate::observer::{IntervalLatencies, Message, Observer, Phase, Progress, RoundInfo, RunInfo};
-use crate::plan::{AskedRate, Plan};
+use crate::plan::{AskedRate, Plan, QueryTurn};
 use crate::run::{OpenStore, RunContext, ceiling, run_plan};
 
 /// The uncertainty of a clock is at most this share of the shortest interval.
@@ -59,11 +59,51 @@ pub fn join(
     controls: &Controls,
     open: OpenStore<'_>,
 ) -> Result<Run, Error> {
-    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
-    let shared = shared_plan(coordination, options, controls, &*clock)?;
+    let shared = shared_plan(coordination, options, controls, None)?;
+    let shared = shared.ok_or_else(|| no_leader(coordination, options))?;
+    take_part_in(&shared, coordination, options, controls, open)
+}
+
+/// Takes part in one run after the other, such as those of a comparison or a search, until none begins within
+/// [`JoinOptions::wait`]. `each` receives the report of this host's part of each, or why there is none.
+///
+/// # Errors
+/// If there is no first run, or the host was stopped.
+pub fn join_each(
+    coordination: &Coordination,
+    options: &JoinOptions,
+    controls: &Controls,
+    open: OpenStore<'_>,
+    each: &mut dyn FnMut(Result<Run, Error>),
+) -> Result<(), Error> {
+    let mut last = None;
+    while let Some(shared) = shared_plan(coordination, options, controls, last)? {
+        each(take_part_in(&shared, coordination, options, controls, open));
+        last = Some(shared.run);
+    }
+    match last {
+        Some(_) => Ok(()),
+        None => Err(no_leader(coordination, options)),
+    }
+}
+
+fn no_leader(coordination: &Coordination, options: &JoinOptions) -> Error {
+    Error::unreachable(format!("cannot join a run at {coordination}"))
+        .because_of(format!("no leader published a plan within {:?}", options.wait))
+        .hint("start tsb run --coordinator with the same address first")
+}
+
+/// Takes part in a run from its plan to its end.
+fn take_part_in(
+    shared: &SharedPlan,
+    coordination: &Coordination,
+    options: &JoinOptions,
+    controls: &Controls,
+    open: OpenStore<'_>,
+) -> Result<Run, Error> {
     let member = &Member {
         coordination,
-        clock,
+        clock: Arc::new(MonotonicClock::new()),
         options,
         hosts: shared.hosts,
         leader: shared.clock,
@@ -74,7 +114,7 @@ pub fn join(
         let stop = &*controls.stops.stop;
         let (running, over) = sync_channel(0);
         let keeper = threads.spawn(move || member.keep_up(stop, &over));
-        let result = member.take_part(&shared, controls, open);
+        let result = member.take_part(shared, controls, open);
         if let Err(error) = &result
             && !member.exchange.is_lost.load(Ordering::Acquire)
         {
@@ -95,35 +135,49 @@ pub fn join(
                 .because_of("its leader has ended the run, has gone, or counts this host as lost"),
         );
     }
+    if result.is_ok() {
+        // Last: the leader removes all documents when every host has said so.
+        coordination.put(&member.key(ENDED), &true)?;
+    }
     result
 }
 
-/// Waits for the plan, and checks that this host may take part.
+/// Waits for the plan of another run than `last`, and checks that this host may take part. `None` if none came
+/// in time.
 fn shared_plan(
     coordination: &Coordination,
     options: &JoinOptions,
     controls: &Controls,
-    clock: &dyn Clock,
-) -> Result<SharedPlan, Error> {
+    last: Option<i64>,
+) -> Result<Option<SharedPlan>, Error> {
+    let clock = MonotonicClock::new();
     let until_ns = clock.now().saturating_add(options.wait.as_nanos() as u64);
-    let shared: Option<SharedPlan> = coordination.wait_for(PLAN, LEADER_POLL_NS, (clock, until_ns), &controls.stops)?;
-    let shared = shared.ok_or_else(|| {
-        Error::unreachable(format!("cannot join a run at {coordination}"))
-            .because_of(format!("no leader published a plan within {:?}", options.wait))
-            .hint("start tsb run --coordinator with the same address first")
-    })?;
+    let is_other = |shared: &SharedPlan| last != Some(shared.run);
+    let times = (&clock as &dyn Clock, until_ns);
+    let Some(shared) = coordination.wait_for(PLAN, LEADER_POLL_NS, times, &controls.stops, is_other)? else {
+        return Ok(None);
+    };
     if shared.version != VERSION {
         return Err(Error::plan("cannot join this run")
             .because_of(format!("its leader is of tsb {}", shared.tsb_version))
             .hint("all hosts of a run need the same version"));
     }
-    let taken = coordination.get::<HostProgress>(&documents::of(ALIVE, &options.name))?;
-    if taken.is_some() {
+    let is_taken = || {
+        coordination
+            .get::<HostProgress>(&documents::of(ALIVE, &options.name))
+            .map(|one| one.is_some())
+    };
+    // What this host said of itself in its last run may still be there.
+    while last.is_some() && is_taken()? && clock.now() < until_ns {
+        controls.stops.check()?;
+        clock.wait_until(clock.now() + LEADER_POLL_NS);
+    }
+    if is_taken()? {
         return Err(Error::plan(format!("cannot join as {}", options.name))
             .because_of("a host of that name takes part already")
             .hint("give another --name"));
     }
-    Ok(shared)
+    Ok(Some(shared))
 }
 
 struct Member<'a> {
@@ -200,11 +254,13 @@ impl Member<'_> {
             clock: Arc::clone(&self.clock),
             reading: before,
             hosts: self.hosts,
+            history_end: share.history_end_ns.map(Timestamp),
             stops: controls.stops.clone(),
         };
         let observer = Reporting {
             observer: Arc::clone(&controls.observer),
             exchange: Arc::clone(&self.exchange),
+            is_watched: shared.is_watched,
         };
         let controls = Controls {
             journal: Some(journal),
@@ -229,7 +285,6 @@ impl Member<'_> {
         let clock = std::iter::once(before).chain(during).chain(after).collect();
         let part = HostPart::new(finished, clock);
         self.coordination.put_long(&self.key(PART), &part.to_text()?)?;
-        self.coordination.put(&self.key(ENDED), &true)?;
         Ok(run)
     }
 }
@@ -242,7 +297,7 @@ fn wait_for<T: DeserializeOwned>(
     clock: &dyn Clock,
     stops: &StopFlags,
 ) -> Result<T, Error> {
-    let found = coordination.wait_for(key, poll_ns(hosts), (clock, u64::MAX), stops)?;
+    let found = coordination.wait_for(key, poll_ns(hosts), (clock, u64::MAX), stops, |_| true)?;
     found.ok_or_else(|| Error::internal(format!("the wait for {key} ended without it")))
 }
 
@@ -289,6 +344,8 @@ fn ceiling_of(plan: &Plan, hosts: usize, controls: &Controls) -> Result<Option<f
             groups: groups.len() as u32,
         },
         speed: None,
+        query_turn: QueryTurn { host: 0, hosts },
+        history_end_ns: None,
         neighbours: Vec::new(),
     };
     let context = RunContext::new(&share.plan_of(plan), 1)?;
@@ -301,6 +358,7 @@ impl Share {
         let mut plan = whole.clone();
         plan.workload.part = Some(self.part);
         plan.watch_pids.clone_from(&self.neighbours);
+        plan.query_turn = (!plan.timed_streams().is_empty()).then_some(self.query_turn);
         plan.rate = self.speed.map_or(whole.rate, |(numerator, denominator)| {
             AskedRate::Speed(numerator, denominator)
         });
@@ -316,6 +374,7 @@ struct Barrier {
     clock: Arc<dyn Clock>,
     reading: ClockReading,
     hosts: usize,
+    history_end: Option<Timestamp>,
     stops: StopFlags,
 }
 
@@ -333,12 +392,17 @@ impl StartBarrier for Barrier {
         })?;
         Ok((clock.now() + left_ns, Timestamp(start.base_ns)))
     }
+
+    fn history_end(&self) -> Option<Timestamp> {
+        self.history_end
+    }
 }
 
 /// Notes how far the run is, and passes everything on.
 struct Reporting {
     observer: Arc<dyn Observer>,
     exchange: Arc<Exchange>,
+    is_watched: bool,
 }
 
 impl Observer for Reporting {
@@ -359,12 +423,17 @@ impl Observer for Reporting {
         let mut said = lock(&self.exchange.progress);
         said.sent = progress.totals.samples;
         said.accepted = progress.accepted.unwrap_or(0);
+        said.rejected = progress.rejected.unwrap_or(0);
+        (said.unknown, said.shed) = (progress.totals.unknown, progress.totals.shed);
         said.staleness_ms = progress.staleness_ms;
         drop(said);
         self.observer.progress(progress);
     }
 
     fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
+        if self.is_watched {
+            lock(&self.exchange.intervals).add(interval, timed);
+        }
         self.observer.interval(interval, timed);
     }
 

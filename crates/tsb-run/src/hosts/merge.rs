@@ -7,25 +7,33 @@ mod cost;
 mod figures;
 mod intervals;
 mod ledger;
+mod queries;
 mod verdict;
 
 use std::collections::BTreeSet;
 
 use tsb_core::SeriesId;
 use tsb_core::ledger::Counter;
-use tsb_core::report::{Exceptions, HostEnd, HostReport, LedgerReport, ListenerReport, Run, VerifiedStore};
+use tsb_core::report::{
+    Exceptions, HostEnd, HostReport, Interval, LedgerReport, ListenerReport, PhaseReport, PreloadReport, Run,
+    VerifiedStore,
+};
 use tsb_core::verdict::Verdict;
 use tsb_core::workload::FleetPart;
 use tsb_stores::Stats;
 
 use super::part::HostPart;
-use crate::run::{self, RunContext, issued_ranges};
+use crate::plan::Plan;
+use crate::run::phases::of_emitters;
+use crate::run::{self, EmitterTimes, MadeRun, RunContext, issued_ranges, peak};
 use crate::units;
 
 use cost::cost;
 use figures::{durability, latency, noise, rate, staleness};
+pub(super) use intervals::add as add_interval;
 use intervals::intervals;
 use ledger::{ledger, ledger_of_lost};
+use queries::queries;
 use verdict::verdict;
 
 /// The part of one host.
@@ -64,7 +72,7 @@ pub struct Whole<'a> {
 }
 
 /// Adds the parts. `None` if no host reported.
-pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<Run> {
+pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<MadeRun> {
     let measured: Vec<(&MeasuredPart, &HostPart)> = parts
         .iter()
         .filter_map(|part| Some((part, part.result.as_deref().ok()?)))
@@ -72,17 +80,24 @@ pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<Run> {
     let runs: Vec<&Run> = measured.iter().map(|(_, part)| &part.run).collect();
     let first = *runs.first()?;
     let ledger = ledger(whole, parts);
-    let rate = rate(&runs);
+    let intervals = intervals(&measured);
+    let mut rate = rate(&runs);
+    let plan = &whole.context.plan;
+    rate.peak = peak::of(&whole.context.timetable, &intervals, plan.report_interval_ns);
+    let emitters: Vec<EmitterTimes> = measured.iter().map(|(_, part)| part.times.clone()).collect();
+    let phases = phases(plan, &intervals, &runs, &emitters);
     let latency = latency(&measured);
     let durability = durability(&measured, latency.response);
-    let verdict = verdict(whole, parts, &ledger, &rate);
+    let verdict = verdict(whole, parts, (&ledger, &rate, &phases));
     let mut run = Run::new(first.target.clone(), verdict, durability, rate, ledger, latency);
     run.started_at_ns = whole.base_ns;
     run.duration_ns = runs.iter().map(|run| run.duration_ns).max().unwrap_or(0);
     run.interrupted = runs.iter().any(|run| run.interrupted);
-    run.plan = serde_json::to_value(&whole.context.plan).unwrap_or_default();
-    run.seed = whole.context.plan.workload.seed;
+    run.plan = serde_json::to_value(plan).unwrap_or_default();
+    run.seed = plan.workload.seed;
     run.fingerprint = run::fingerprint(whole.context);
+    run.preload = preload(&runs);
+    run.query_latency = queries(&measured);
     run.noise = noise(&runs);
     run.place.clone_from(&first.place);
     run.staleness = staleness(whole, &measured);
@@ -96,7 +111,8 @@ pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<Run> {
     }
     run.offered = run::offered(whole.context, &ticks);
     run.issued = run::issued(&ticks);
-    run.intervals = intervals(&measured);
+    run.intervals = intervals;
+    run.phases = phases;
     run.resources = runs
         .iter()
         .flat_map(|run| run.resources.iter().take(1).cloned())
@@ -110,7 +126,7 @@ pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<Run> {
     run.damage = runs.iter().flat_map(|run| run.damage.iter().cloned()).collect();
     run.hosts = parts.iter().map(|part| host(whole, part)).collect();
     run.notes = notes(parts);
-    Some(run)
+    Some(MadeRun::new(run, emitters))
 }
 
 impl Whole<'_> {
@@ -125,6 +141,24 @@ impl Whole<'_> {
         let groups = self.context.workload.groups().get(part.range()).unwrap_or_default();
         groups.iter().map(|group| u64::from(group.len)).sum()
     }
+}
+
+/// The phases of the whole, as far as its intervals go.
+fn phases(plan: &Plan, intervals: &[Interval], runs: &[&Run], emitters: &[EmitterTimes]) -> Vec<PhaseReport> {
+    let stopped = runs.iter().filter(|run| run.interrupted);
+    let stopped_ns = stopped.map(|run| run.duration_ns).max();
+    of_emitters(plan, intervals, stopped_ns, emitters)
+}
+
+/// All histories end at the same moment, and were written at the same time.
+fn preload(runs: &[&Run]) -> Option<PreloadReport> {
+    let all = runs.iter().filter_map(|run| run.preload);
+    all.reduce(|mut sum, more| {
+        sum.accepted += more.accepted;
+        sum.rejected += more.rejected;
+        sum.took_ns = sum.took_ns.max(more.took_ns);
+        sum
+    })
 }
 
 fn listener(runs: &[&Run]) -> Option<ListenerReport> {

@@ -1,13 +1,15 @@
 //! What a host measured, as a document: its report, and histograms in full.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use tsb_core::latency::{Histogram, Recording};
+use tsb_core::latency::Histogram;
 use tsb_core::report::Run;
 use tsb_core::staleness::Staleness;
 
 use super::clock::ClockReading;
 use crate::error::Error;
-use crate::run::Finished;
+use crate::run::{EmitterTimes, Finished, QueryTimes};
 
 /// The part of a report that one host measured.
 #[derive(Debug, Serialize, Deserialize)]
@@ -15,18 +17,12 @@ use crate::run::Finished;
 pub struct HostPart {
     /// Its report; groups, series and ids count from 0 in it.
     pub run: Run,
-    /// When it began to send, on the clock of its recordings.
-    pub start_ns: u64,
-    /// Time from when an operation was due until it was done, by interval.
-    pub response: Recording,
-    /// Time from its start until our listener had read it; empty without a listener.
-    pub delivery: Histogram,
-    /// Time from its start, or from when the listener had read it, until it was done.
-    pub service: Histogram,
-    /// Time from when it was due until its start.
-    pub lag: Histogram,
-    /// The part of [`Self::lag`] that the generator caused itself.
+    /// What it recorded while it sent.
+    pub times: EmitterTimes,
+    /// The part of the lag that the generator caused itself.
     pub own_lag: Histogram,
+    /// Times of each stream of queries, by its name.
+    pub queries: BTreeMap<String, QueryTimes>,
     /// Ages of the newest visible samples.
     pub staleness: Staleness,
     /// Due until the store's highest level; absent if acknowledgements state that level.
@@ -40,12 +36,9 @@ impl HostPart {
     pub fn new(finished: Finished, clock: Vec<ClockReading>) -> Self {
         let driven = &finished.driven;
         Self {
-            start_ns: driven.start_ns,
-            response: driven.response.clone(),
-            delivery: driven.delivery.total.clone(),
-            service: driven.service.total.clone(),
-            lag: driven.lag.total.clone(),
+            times: EmitterTimes::of(driven),
             own_lag: driven.own_lag.total.clone(),
+            queries: finished.queries,
             staleness: finished.staleness,
             waits: finished.waits,
             run: finished.run,

@@ -42,6 +42,16 @@ pub struct QueryStream {
     pub rate: QueryRate,
 }
 
+/// One of several hosts that ask the same streams of queries in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueryTurn {
+    /// Its number, from 0.
+    pub host: usize,
+    /// How many hosts there are; at least 1.
+    pub hosts: usize,
+}
+
 /// How often a stream asks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueryRate {

@@ -37,7 +37,7 @@ pub fn check(context: &RunContext, ceiling: Option<f64>) -> Result<(), Error> {
                     )),
                 );
             }
-            operations * samples_per_operation
+            operations * samples_per_operation * context.timetable.roster.share_of_schedule()
         }
     };
     match ceiling {

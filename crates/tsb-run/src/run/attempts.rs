@@ -92,6 +92,7 @@ fn is_repeated(run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use tsb_core::Durability;
@@ -115,6 +116,7 @@ mod tests {
             driven: Arc::default(),
             staleness: Staleness::new(),
             waits: None,
+            queries: BTreeMap::new(),
         }
     }
 

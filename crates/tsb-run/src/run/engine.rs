@@ -335,7 +335,7 @@ fn prepare<'a>(
 }
 
 /// The facts that observers are given before the run starts.
-fn run_info(context: &RunContext, store: &Arc<dyn Store>) -> RunInfo {
+pub(crate) fn run_info(context: &RunContext, store: &Arc<dyn Store>) -> RunInfo {
     let plan = &context.plan;
     let wire = if plan.transport.is_wire() {
         format!(" ({})", plan.protocol)

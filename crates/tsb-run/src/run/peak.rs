@@ -14,7 +14,7 @@ const OPERATION_MAX: f64 = 0.1;
 /// The interval with the highest asked rate, for schedules whose rate varies. `None` for other
 /// schedules: a fleet at its own pace asks one rate, and for bursts and random arrivals the mean
 /// is what a store has to hold.
-pub(super) fn of(timetable: &Timetable, intervals: &[Interval], interval_ns: u64) -> Option<Peak> {
+pub(crate) fn of(timetable: &Timetable, intervals: &[Interval], interval_ns: u64) -> Option<Peak> {
     let Pace::Shape(Schedule::Curve(curve)) = &timetable.pace else {
         return None;
     };

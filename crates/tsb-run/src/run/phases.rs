@@ -9,7 +9,7 @@ use tsb_core::latency::{Histogram, Recording};
 use tsb_core::report::{Interval, ON_TIME_NS, PhaseLatency, PhaseReport};
 use tsb_core::verdict::PhaseKept;
 
-use super::interval_latencies::by_interval;
+use super::emitter_times::{EmitterTimes, of_all};
 use super::path::PassResult;
 use crate::plan::{Plan, spans};
 
@@ -17,15 +17,23 @@ use crate::plan::{Plan, spans};
 /// interval.
 const NEAR_SHARE: u64 = 4;
 
-/// The phases that had begun by the end of the run. `intervals` have their latencies already.
+/// The phases of a run by this process. `intervals` have their latencies already.
 pub(super) fn of(plan: &Plan, intervals: &[Interval], driven: &PassResult) -> Vec<PhaseReport> {
+    let times = (!driven.is_partial).then(|| EmitterTimes::of(driven));
+    let stopped_ns = driven.interrupted.then_some(driven.elapsed_ns);
+    of_emitters(plan, intervals, stopped_ns, times.as_slice())
+}
+
+/// The phases that had begun by the end of the run, which is before that of its plan if it was stopped.
+/// `intervals` are those of all emitters, with their latencies. Without `times`, phases have none.
+pub(crate) fn of_emitters(
+    plan: &Plan,
+    intervals: &[Interval],
+    stopped_ns: Option<u64>,
+    times: &[EmitterTimes],
+) -> Vec<PhaseReport> {
     let cuts = Cuts::new(plan, intervals);
-    // A run that was stopped ends before its plan.
-    let end_of_run_ns = if driven.interrupted {
-        driven.elapsed_ns
-    } else {
-        u64::MAX
-    };
+    let end_of_run_ns = stopped_ns.unwrap_or(u64::MAX);
     let begun = spans(&plan.phases)
         .enumerate()
         .filter(|(_, (_, from_ns, _))| *from_ns < end_of_run_ns);
@@ -39,15 +47,15 @@ pub(super) fn of(plan: &Plan, intervals: &[Interval], driven: &PassResult) -> Ve
             report
         })
         .collect();
-    if !driven.is_partial {
-        latencies(&mut phases, &cuts, driven);
+    if !times.is_empty() {
+        latencies(&mut phases, &cuts, times);
     }
     phases
 }
 
 /// The phases that the verdict judges: those in which the plan does nothing to the store. `None`
 /// where one of them has no figures.
-pub(super) fn judged(phases: &[PhaseReport]) -> Option<Vec<PhaseKept>> {
+pub(crate) fn judged(phases: &[PhaseReport]) -> Option<Vec<PhaseKept>> {
     let whole = phases.iter().filter(|phase| phase.faults.is_none());
     let judged = whole.map(|phase| {
         Some(PhaseKept {
@@ -164,7 +172,7 @@ impl Stretch {
 }
 
 /// Adds the latencies of the phases whose intervals are known. Every operation is in one of them.
-fn latencies(phases: &mut [PhaseReport], cuts: &Cuts<'_>, driven: &PassResult) {
+fn latencies(phases: &mut [PhaseReport], cuts: &Cuts<'_>, times: &[EmitterTimes]) {
     let ends = phases
         .iter()
         .enumerate()
@@ -172,18 +180,15 @@ fn latencies(phases: &mut [PhaseReport], cuts: &Cuts<'_>, driven: &PassResult) {
     let Some(ends) = ends.collect::<Option<Vec<u64>>>() else {
         return;
     };
-    let [response, lag] = [&driven.response, &driven.lag].map(|recording| by_phase(recording, driven.start_ns, &ends));
+    let by_phase = |of: fn(&EmitterTimes) -> &Recording| {
+        let mut histograms = vec![Histogram::new(); ends.len()];
+        of_all(times, of, &ends, |index, histogram| histograms[index].merge(histogram));
+        histograms
+    };
+    let (response, lag) = (by_phase(|times| &times.response), by_phase(|times| &times.lag));
     for ((phase, response), lag) in phases.iter_mut().zip(response).zip(lag) {
         phase.latency = Some(PhaseLatency::new(&response, &lag));
     }
-}
-
-fn by_phase(recording: &Recording, start_ns: u64, ends: &[u64]) -> Vec<Histogram> {
-    let mut histograms = vec![Histogram::new(); ends.len()];
-    by_interval(recording, start_ns, ends, |index, histogram| {
-        histograms[index].merge(histogram);
-    });
-    histograms
 }
 
 #[cfg(test)]

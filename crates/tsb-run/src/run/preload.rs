@@ -116,7 +116,8 @@ pub(super) fn fill(
         return Ok(None);
     };
     controls.note(&format!("writing {} of history", units::exact_duration(length_ns)));
-    let base = Timestamp::from_secs(context.clock.wall().as_secs());
+    let of_all = controls.start.as_ref().and_then(|barrier| barrier.history_end());
+    let base = of_all.unwrap_or_else(|| Timestamp::from_secs(context.clock.wall().as_secs()));
     let begun_ns = context.clock.now();
     let live = Live::new(context.plan.workers);
     let totals = Arc::new(SinkTotals::with_calls(calls));

@@ -28,13 +28,14 @@ use super::run_context::RunContext;
 use super::sink::SinkTotals;
 use crate::audit::History;
 use crate::error::chain;
-use crate::plan::{QueryRate, QueryStream, TimedStream};
+use crate::plan::{Plan, QueryRate, QueryStream, QueryTurn, TimedStream};
 use check::AnswerCheck;
 use choice::QueryChoice;
 use known::KnownSamples;
 use stream::{CheckedAnswers, QuerySource, QueryTarget};
 
 pub(super) use fit::check as check_fit;
+pub use judge::QueryTimes;
 pub(super) use judge::{JudgedStream, judge};
 pub use known::WrittenTimes;
 
@@ -142,7 +143,7 @@ impl<'a> QueryStreams<'a> {
 
     fn ask_stream(&self, place: usize, timed: &TimedStream) -> AskedStream {
         let (plan, stream) = (&self.context.plan, &timed.stream);
-        let timetable = match timetable(stream, plan.query_workers, timed.length_ns) {
+        let timetable = match timetable(stream, plan, timed.length_ns) {
             Ok(timetable) => timetable,
             Err(why) => return AskedStream::failed(stream, why),
         };
@@ -234,15 +235,17 @@ impl AskedStream {
     }
 }
 
-/// When a stream asks: its threads take turns.
-fn timetable(stream: &QueryStream, workers: usize, end_ns: Option<u64>) -> Result<Timetable, String> {
+/// When the threads of this host ask: those of all hosts take turns.
+fn timetable(stream: &QueryStream, plan: &Plan, end_ns: Option<u64>) -> Result<Timetable, String> {
+    let workers = plan.query_workers;
+    let turn = plan.query_turn.unwrap_or(QueryTurn { host: 0, hosts: 1 });
     let (turn_ns, pace) = match stream.rate {
         QueryRate::PerSecond(rate) => (SECOND_NS as f64 / rate, Pace::Fleet(Speed::NATURAL)),
         QueryRate::Max => (SECOND_NS as f64, Pace::Shape(Schedule::Unpaced)),
     };
-    let interval_ns = (turn_ns * workers as f64).round().max(1.0) as u64;
+    let interval_ns = (turn_ns * (workers * turn.hosts) as f64).round().max(1.0) as u64;
     let groups = (0..workers).map(|worker| {
-        let phase_ns = (turn_ns * worker as f64) as u64;
+        let phase_ns = (turn_ns * (turn.host * workers + worker) as f64) as u64;
         Group::new(interval_ns, phase_ns.min(interval_ns - 1), 1)
     });
     Ok(Timetable {
@@ -257,10 +260,38 @@ fn timetable(stream: &QueryStream, workers: usize, end_ns: Option<u64>) -> Resul
 mod tests {
     use super::*;
 
-    fn dues(text: &str, workers: usize) -> Vec<u64> {
-        let timetable = timetable(&text.parse().unwrap(), workers, Some(SECOND_NS)).unwrap();
-        let agenda = timetable.agenda(0..workers as u32);
+    fn plan(query_workers: usize) -> Plan {
+        Plan {
+            query_workers,
+            ..Plan::default()
+        }
+    }
+
+    fn dues_of(text: &str, plan: &Plan) -> Vec<u64> {
+        let timetable = timetable(&text.parse().unwrap(), plan, Some(SECOND_NS)).unwrap();
+        let agenda = timetable.agenda(0..plan.query_workers as u32);
         agenda.map(|planned| planned.due_ns.unwrap()).collect()
+    }
+
+    fn dues(text: &str, workers: usize) -> Vec<u64> {
+        dues_of(text, &plan(workers))
+    }
+
+    #[test]
+    fn the_threads_of_several_hosts_take_turns() {
+        let of_host = |host| {
+            let plan = Plan {
+                query_turn: Some(QueryTurn { host, hosts: 3 }),
+                ..plan(2)
+            };
+            dues_of("q1@60/s", &plan)
+        };
+        let mut together: Vec<u64> = (0..3).flat_map(of_host).collect();
+        together.sort_unstable();
+        let mut alone = dues("q1@60/s", 6);
+        alone.sort_unstable();
+        assert_eq!(together, alone);
+        assert_eq!(of_host(1).len(), 20);
     }
 
     #[test]
@@ -271,7 +302,7 @@ mod tests {
         assert_eq!(dues("q1@1000/s", 7).len(), 1_000);
         // Less often than once in the run: at its beginning.
         assert_eq!(dues("q1@0.1/s", 3), [0]);
-        let closed = timetable(&"q1@max".parse().unwrap(), 2, None).unwrap();
+        let closed = timetable(&"q1@max".parse().unwrap(), &plan(2), None).unwrap();
         assert!(!closed.pace.is_open_loop());
     }
 }

@@ -1,6 +1,7 @@
 //! The results of the stages of a run, each complete in itself: what was driven, what was read
 //! back, and the finished report with its histograms.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tsb_core::latency::Histogram;
@@ -13,7 +14,7 @@ use super::loss_window::LossWindow;
 use super::monitor::Observed;
 use super::path::PassResult;
 use super::preload::Preloaded;
-use super::queries::JudgedStream;
+use super::queries::{JudgedStream, QueryTimes};
 use super::rejects::Rejects;
 use super::sink::SinkTotals;
 use crate::audit::Audit;
@@ -30,6 +31,8 @@ pub struct Finished {
     pub staleness: Staleness,
     /// Due until the store's highest level; absent if acknowledgements state that level.
     pub waits: Option<Histogram>,
+    /// Times of each stream of queries, by its name.
+    pub queries: BTreeMap<String, QueryTimes>,
 }
 
 impl Finished {
@@ -40,6 +43,11 @@ impl Finished {
             driven: Arc::clone(&performed.driven),
             staleness: performed.observed.staleness.clone(),
             waits: performed.window.as_ref().map(|window| window.waits()),
+            queries: performed
+                .queries
+                .iter()
+                .filter_map(|stream| Some((stream.name.clone(), stream.times.clone()?)))
+                .collect(),
         }
     }
 }

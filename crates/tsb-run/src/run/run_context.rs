@@ -8,7 +8,7 @@ use tsb_core::net::Carrier;
 use tsb_core::schedule::{Group, Pace, Rate, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::wire::{Protocol, UnsupportedSeries};
-use tsb_core::workload::{FleetSpec, Workload};
+use tsb_core::workload::{FleetSpec, Workload, WorkloadSpec};
 
 use super::earlier::Held;
 use crate::error::Error;
@@ -155,19 +155,8 @@ fn tried(protocol: Protocol, workload: &Workload) -> Result<(u64, usize), Unsupp
 
 /// A timetable from what the plan says of rates and shapes.
 pub fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Error> {
-    let bad = |error: &dyn std::error::Error| Error::plan("cannot follow this schedule").because(error);
-    let groups = workload.groups().iter().enumerate().map(|(index, group)| Group {
-        interval_ns: group.interval_ns,
-        phase_ns: group.phase_ns,
-        first_tick: group.ticks.start,
-        end_tick: group.ticks.end,
-        samples: workload.usual_samples(index).round() as u32,
-    });
-    let roster = match workload.tick_times() {
-        Some(tick_times) => Roster::of_tick_times(groups.collect(), tick_times.to_vec()),
-        None => Roster::new(groups.collect()),
-    };
-    let roster = roster.map_err(|error| bad(&error))?;
+    let bad = |error: &dyn std::error::Error| cannot_follow().because(error);
+    let roster = roster(plan, workload)?;
     let pace = match (&plan.schedule, plan.rate) {
         (Some(schedule), _) => Pace::Shape(schedule.of_operations(&roster).map_err(|error| bad(&error))?),
         (None, AskedRate::Natural) => Pace::Fleet(Speed::NATURAL),
@@ -188,6 +177,40 @@ pub fn timetable(plan: &Plan, workload: &Workload) -> Result<Timetable, Error> {
         end_ns: plan.duration_ns,
         fleet_end_ns: plan.fleet_time_ns,
     })
+}
+
+fn cannot_follow() -> Error {
+    Error::plan("cannot follow this schedule")
+}
+
+/// The operations of a workload. Those of a part of a fleet know the whole if the plan has a schedule, which
+/// counts the samples of the whole.
+fn roster(plan: &Plan, workload: &Workload) -> Result<Roster, Error> {
+    let own = roster_of(workload)?;
+    let Some(part) = plan.workload.part.filter(|_| plan.schedule.is_some()) else {
+        return Ok(own);
+    };
+    let whole = WorkloadSpec {
+        part: None,
+        ..plan.workload.clone()
+    };
+    let whole = Workload::new(&whole).map_err(|error| cannot_follow().because(&error))?;
+    Ok(own.part_of(roster_of(&whole)?, part.first_group))
+}
+
+fn roster_of(workload: &Workload) -> Result<Roster, Error> {
+    let groups = workload.groups().iter().enumerate().map(|(index, group)| Group {
+        interval_ns: group.interval_ns,
+        phase_ns: group.phase_ns,
+        first_tick: group.ticks.start,
+        end_tick: group.ticks.end,
+        samples: workload.usual_samples(index).round() as u32,
+    });
+    let roster = match workload.tick_times() {
+        Some(tick_times) => Roster::of_tick_times(groups.collect(), tick_times.to_vec()),
+        None => Roster::new(groups.collect()),
+    };
+    roster.map_err(|error| cannot_follow().because(&error))
 }
 
 /// Opens the first store of a plan, with the credentials that its spec holds. Others open the

@@ -49,6 +49,7 @@ fn shared(plan: &Plan, address: &str, begun: impl Fn() + Send + Sync + 'static) 
         hosts: HOSTS.len(),
         clock_listen: "127.0.0.1:0".parse()?,
         wait: Duration::from_mins(1),
+        is_watched: false,
     };
     let controls = Controls {
         observer: Arc::new(OnceBegun(Box::new(begun))),
@@ -74,7 +75,7 @@ fn shared(plan: &Plan, address: &str, begun: impl Fn() + Send + Sync + 'static) 
         });
         let coordination = Coordination::open(&address)?;
         let nobody_is_lost = |_: &_| Err("no host was killed".to_owned());
-        let run = lead(
+        let made = lead(
             &coordination,
             plan,
             &options,
@@ -85,7 +86,7 @@ fn shared(plan: &Plan, address: &str, begun: impl Fn() + Send + Sync + 'static) 
         for host in hosts {
             host.join().map_err(|_| Error::internal("a host panicked"))??;
         }
-        Ok::<Run, Error>(run)
+        Ok::<Run, Error>(made.run)
     });
     Ok(run?)
 }

@@ -117,6 +117,30 @@ fn signals_of_the_user_are_shown() {
 }
 
 #[test]
+fn hosts_have_a_line_each_and_lost_ones_are_first() {
+    let mut state = state();
+    state.hosts = (1..=10)
+        .map(|host| HostLine {
+            text: format!("host-{host}: running, 54,000 sent, 54,000 accepted, stalest 990 ms"),
+            is_lost: false,
+        })
+        .collect();
+    let whole = picture(80, 24, &state, ViewSettings::default());
+    for words in [
+        "10 hosts, 2 of them not shown",
+        "host-8: running",
+        "sent",
+        "end with the report",
+    ] {
+        assert!(whole.contains(words), "{words}:\n{whole}");
+    }
+    assert!(!whole.contains("host-9"), "{whole}");
+    state.hosts.truncate(2);
+    assert!(picture(80, 24, &state, ViewSettings::default()).contains("2 hosts"));
+    assert!(!picture(80, 6, &state, ViewSettings::default()).is_empty());
+}
+
+#[test]
 fn phases_say_how_far_they_are() {
     let mut state = state();
     state.phase = Phase::ReadingBack(27_000, 54_000);

@@ -3,9 +3,10 @@
 use tsb_core::workload::BatchMode;
 
 use crate::error::Error;
+use crate::observer::RunInfo;
 use crate::place::Place;
 use crate::plan::Plan;
-use crate::run::{OpenStore, RunContext, earlier};
+use crate::run::{OpenStore, RunContext, earlier, run_info};
 
 /// Most hosts of a run.
 const HOSTS_MAX: usize = 10_000;
@@ -30,11 +31,9 @@ pub(super) fn divisible(plan: &Plan, hosts: usize) -> Result<Plan, Error> {
             "the place of such a run is empty before: leave --append out",
         ),
         (
-            plan.schedule.is_some() || !plan.phases.is_empty(),
-            "a schedule is not divided: give --rate",
+            plan.phases.iter().any(|phase| phase.faults.rate_per_second.is_some()),
+            "a phase slows the store down in front of each host: leave its rate out, or slow down the server",
         ),
-        (plan.preload_ns.is_some(), "history is not divided: leave --preload out"),
-        (!plan.queries.is_empty(), "queries are not divided: leave --queries out"),
         (
             !plan.watch_pids.is_empty(),
             "a process is on one host: leave --watch-pid out",
@@ -52,8 +51,8 @@ pub(super) fn divisible(plan: &Plan, hosts: usize) -> Result<Plan, Error> {
 }
 
 /// Plans the whole, and defines all series in the store, which was empty: clients of several hosts
-/// then find the numbers of their series there.
-pub(super) fn prepare(plan: &Plan, hosts: usize, open: OpenStore<'_>) -> Result<RunContext, Error> {
+/// then find the numbers of their series there. Also the facts that observers are given.
+pub(super) fn prepare(plan: &Plan, hosts: usize, open: OpenStore<'_>) -> Result<(RunContext, RunInfo), Error> {
     let opened = open(plan)?;
     let store = opened.store();
     let context = RunContext::new(plan, store.capabilities().resolution_ns)?;
@@ -71,5 +70,6 @@ pub(super) fn prepare(plan: &Plan, hosts: usize, open: OpenStore<'_>) -> Result<
         .map_err(|error| failure().because(&error))?;
     earlier::check_defined(&context, &*store, place.as_ref())?;
     store.close().map_err(|error| failure().because(&error))?;
-    Ok(context)
+    let subject = run_info(&context, &store);
+    Ok((context, subject))
 }

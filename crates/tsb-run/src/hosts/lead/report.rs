@@ -1,6 +1,5 @@
 //! Collects what the hosts measured, and reads back what those had sent that were lost.
 
-use tsb_core::report::Run;
 use tsb_stores::Stats;
 
 use super::{Ended, Host, Leader, VerifyLost};
@@ -9,12 +8,12 @@ use crate::hosts::documents::{self, JOURNAL, PART};
 use crate::hosts::merge::{LostPart, MeasuredPart, Whole, merge};
 use crate::hosts::part::HostPart;
 use crate::journal;
-use crate::run::OpenStore;
+use crate::run::{MadeRun, OpenStore};
 use crate::spec::Spec;
 
 impl Leader<'_> {
     /// The report of the whole.
-    pub(super) fn report(&self, ended: Ended, open: OpenStore<'_>, verify: VerifyLost<'_>) -> Result<Run, Error> {
+    pub(super) fn report(&self, ended: Ended, open: OpenStore<'_>, verify: VerifyLost<'_>) -> Result<MadeRun, Error> {
         let mut parts = Vec::new();
         for (name, host) in ended.hosts {
             let result = match host.lost.clone() {

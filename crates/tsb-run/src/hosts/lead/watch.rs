@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use tsb_core::time::SECOND_NS;
 
+use super::shown::{ShownIntervals, status, status_of, tell};
 use super::{Host, LOOK_NS, Leader};
 use crate::error::Error;
 use crate::hosts::documents::{ENDED, FAILED, HostProgress, STOP};
 use crate::hosts::liveness::lives_ns;
-use crate::units;
 
 /// How often it says how far they are, in nanoseconds.
 const SAY_NS: u64 = SECOND_NS;
@@ -19,11 +19,12 @@ const REPORT_NS: u64 = 3_600 * SECOND_NS;
 const LINES_MAX: usize = 16;
 
 impl Leader<'_> {
-    /// Waits until every host has reported or is lost.
-    pub(super) fn watch(&self, hosts: &mut BTreeMap<String, Host>) -> Result<(), Error> {
+    /// Waits until every host has reported or is lost. They began at `start_ns` on the leader's clock.
+    pub(super) fn watch(&self, hosts: &mut BTreeMap<String, Host>, start_ns: u64) -> Result<(), Error> {
         let planned_ns = self.context.timetable.planned_ns();
         let deadline_ns = planned_ns.map(|ns| self.clock.now().saturating_add(ns).saturating_add(REPORT_NS));
         let (mut say_at, mut is_stopped) = (0, false);
+        let mut intervals = ShownIntervals::default();
         loop {
             let ended: BTreeSet<String> = self
                 .coordination
@@ -32,6 +33,8 @@ impl Leader<'_> {
                 .map(|(name, _)| name)
                 .collect();
             self.find_lost(hosts, &ended)?;
+            let elapsed_ns = self.clock.now().saturating_sub(start_ns);
+            tell(&*self.controls.observer, hosts, elapsed_ns, &mut intervals);
             if hosts
                 .iter()
                 .all(|(name, host)| host.lost.is_some() || ended.contains(name))
@@ -96,29 +99,20 @@ impl Leader<'_> {
 
     /// A line for each host, and the sum.
     fn say(&self, hosts: &BTreeMap<String, Host>) {
-        let line = |name: &str, of: &HostProgress| {
-            let stale = of
-                .staleness_ms
-                .map_or(String::new(), |ms| format!(", stalest {ms:.0} ms"));
-            let (sent, accepted) = (units::count(of.sent), units::count(of.accepted));
-            format!("{name}: {}, {sent} sent, {accepted} accepted{stale}", of.phase)
-        };
         let mut sum = HostProgress {
             phase: format!("{} hosts", hosts.len()),
             ..HostProgress::default()
         };
-        for (name, Host { progress, .. }) in hosts {
+        for (name, host) in hosts {
             if hosts.len() <= LINES_MAX {
-                self.controls.progress(&line(name, progress));
+                self.controls.progress(&status(name, host).to_string());
             }
+            let progress = &host.progress;
             sum.sent += progress.sent;
             sum.accepted += progress.accepted;
-            sum.staleness_ms = sum
-                .staleness_ms
-                .into_iter()
-                .chain(progress.staleness_ms)
-                .reduce(f64::max);
+            let stalest = sum.staleness_ms.into_iter().chain(progress.staleness_ms);
+            sum.staleness_ms = stalest.reduce(f64::max);
         }
-        self.controls.progress(&line("all", &sum));
+        self.controls.progress(&status_of("all", &sum, None).to_string());
     }
 }

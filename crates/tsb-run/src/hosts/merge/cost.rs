@@ -38,6 +38,7 @@ pub(super) fn cost(whole: &Whole<'_>, runs: &[&Run], ledger: &LedgerReport) -> C
     cost.store_threads_cpu_ns_per_sample = mean(&|cost| cost.store_threads_cpu_ns_per_sample);
     cost.store_flush_cpu_ns_per_sample = mean(&|cost| cost.store_flush_cpu_ns_per_sample);
     cost.store_newest_cpu_ns_per_sample = mean(&|cost| cost.store_newest_cpu_ns_per_sample);
+    cost.queries_cpu_ns_per_sample = mean(&|cost| cost.queries_cpu_ns_per_sample);
     cost.watching_cpu_ns_per_sample = mean(&|cost| cost.watching_cpu_ns_per_sample);
     cost.parts_cpu_ns_per_sample = mean(&|cost| cost.parts_cpu_ns_per_sample);
     cost.process_cpu_ns_per_sample = mean(&|cost| cost.process_cpu_ns_per_sample);

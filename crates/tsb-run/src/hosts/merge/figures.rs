@@ -1,6 +1,7 @@
 //! Rates, times and disturbances of the whole. Histograms add; durations and disturbances take the worst.
 
 use tsb_core::latency::{Curve, Histogram, Summary};
+use tsb_core::ledger::Counter;
 use tsb_core::report::{Curves, DurabilityReport, Latency, Rate, Run};
 use tsb_core::resource::Noise;
 use tsb_core::staleness::{Staleness, StalenessSummary};
@@ -14,8 +15,7 @@ pub(super) fn rate(runs: &[&Run]) -> Rate {
     let longest = runs.iter().map(|run| run.duration_ns).max().unwrap_or(0);
     let all: f64 = runs.iter().map(|run| accepted(run)).sum();
     let mut rate = Rate::held(all / seconds(longest));
-    let asked: Option<f64> = runs.iter().map(|run| run.rate.asked_per_second).sum();
-    rate.asked_per_second = asked;
+    rate.asked_per_second = asked_per_second(runs);
     let durable_s = runs
         .iter()
         .map(|run| Some(accepted(run) / run.rate.durable_per_second?));
@@ -31,6 +31,27 @@ pub(super) fn rate(runs: &[&Run]) -> Rate {
     rate.closed_loop = runs.iter().any(|run| run.rate.closed_loop);
     rate.speed = runs.iter().map(|run| run.rate.speed).fold(f64::INFINITY, f64::min);
     rate
+}
+
+/// All samples that fell due, over the longest time in which those of a host did: with a schedule, the last
+/// operation of one host may be due earlier than that of another.
+fn asked_per_second(runs: &[&Run]) -> Option<f64> {
+    let due = |run: &Run| {
+        let history = run.preload.map_or(0, |preload| preload.accepted + preload.rejected);
+        run.ledger.counts.count(Counter::Due).saturating_sub(history) as f64
+    };
+    let spans_s: Option<Vec<f64>> = runs
+        .iter()
+        .map(|run| Some(due(run) / run.rate.asked_per_second?))
+        .collect();
+    let longest_s = spans_s?
+        .into_iter()
+        .filter(|span_s| span_s.is_finite())
+        .reduce(f64::max);
+    let all: f64 = runs.iter().map(|run| due(run)).sum();
+    longest_s
+        .filter(|longest_s| *longest_s > 0.0)
+        .map(|longest_s| all / longest_s)
 }
 
 /// Whether other hosts of the run were on the machine of this one, whose processes it watched.
@@ -51,10 +72,10 @@ pub(super) fn latency(measured: &[(&MeasuredPart, &HostPart)]) -> Latency {
         .map_or(String::new(), |part| part.run.latency.done.clone());
     let samples = |of: &dyn Fn(&Latency) -> u64| parts().map(|part| of(&part.run.latency)).sum();
     let is_delivered = parts().any(|part| part.run.latency.delivery.is_some());
-    let response = added(parts().map(|part| &part.response.total));
-    let delivery = added(parts().map(|part| &part.delivery));
-    let service = added(parts().map(|part| &part.service));
-    let lag = added(parts().map(|part| &part.lag));
+    let response = added(parts().map(|part| &part.times.response.total));
+    let delivery = added(parts().map(|part| &part.times.delivery.total));
+    let service = added(parts().map(|part| &part.times.service.total));
+    let lag = added(parts().map(|part| &part.times.lag.total));
     let timed = samples(&|latency| latency.response.samples);
     let mut curves = Curves::default();
     curves.response = Curve::new(&response);

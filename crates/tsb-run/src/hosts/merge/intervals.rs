@@ -30,7 +30,7 @@ pub(super) fn intervals(measured: &[(&MeasuredPart, &HostPart)]) -> Vec<Interval
         sums.iter_mut()
             .zip(&part.run.intervals)
             .for_each(|(sum, more)| add(sum, more));
-        by_interval(&part.response, part.start_ns, &ends, |index, histogram| {
+        by_interval(&part.times.response, part.times.start_ns, &ends, |index, histogram| {
             response.entry(index).or_default().merge(histogram);
         });
     }
@@ -45,7 +45,7 @@ pub(super) fn intervals(measured: &[(&MeasuredPart, &HostPart)]) -> Vec<Interval
 }
 
 /// Adds an interval of another host; the times are added apart.
-fn add(sum: &mut Interval, more: &Interval) {
+pub(in crate::hosts) fn add(sum: &mut Interval, more: &Interval) {
     let plus = |sum: Option<u64>, more: Option<u64>| sum.map_or(more, |sum| Some(sum + more.unwrap_or(0)));
     sum.asked = plus(sum.asked, more.asked);
     sum.sent += more.sent;

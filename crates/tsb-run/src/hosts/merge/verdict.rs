@@ -1,15 +1,19 @@
 //! The verdict on the whole.
 
 use tsb_core::ledger::Counter;
-use tsb_core::report::{LedgerReport, Rate, Run};
+use tsb_core::report::{LedgerReport, PhaseReport, Rate, Run};
 use tsb_core::verdict::{Evidence, Status, Verdict};
 
 use super::figures::{added, noise};
 use super::{LostPart, MeasuredPart, Whole};
-use crate::run::read_back;
+use crate::run::{phases, read_back};
 
 /// The verdict on the figures of the whole, or the worst on a part if that is worse.
-pub(super) fn verdict(whole: &Whole<'_>, parts: &[MeasuredPart], ledger: &LedgerReport, rate: &Rate) -> Verdict {
+pub(super) fn verdict(
+    whole: &Whole<'_>,
+    parts: &[MeasuredPart],
+    (ledger, rate, of_phases): (&LedgerReport, &Rate, &[PhaseReport]),
+) -> Verdict {
     let measured = || parts.iter().filter_map(|part| part.result.as_deref().ok());
     let counts = &ledger.counts;
     let own_lag = added(measured().map(|part| &part.own_lag));
@@ -21,12 +25,17 @@ pub(super) fn verdict(whole: &Whole<'_>, parts: &[MeasuredPart], ledger: &Ledger
         .map(|group| group.interval_ns)
         .min();
     let runs: Vec<&Run> = measured().map(|part| &part.run).collect();
+    let judged = phases::judged(of_phases);
+    let kept = rate.peak.filter(|_| of_phases.is_empty() || judged.is_none());
     let evidence = Evidence {
         received: counts.count(Counter::Accepted) + counts.count(Counter::Rejected),
         refused: counts.count(Counter::Rejected),
         asked_per_second: rate.asked_per_second,
         held_per_second: rate.held_per_second,
         ceiling_per_second: rate.ceiling_per_second,
+        peak_asked_per_second: rate.peak.map(|peak| peak.asked_per_second),
+        peak_kept_share: kept.map(|peak| peak.kept_share),
+        phases: judged.unwrap_or_default(),
         own_lag_p99_ns: own_lag.quantile(0.99),
         interval_ns: interval_ns.map(|interval| {
             let speed = whole.context.speed();

@@ -1,7 +1,8 @@
 //! Judges answers when the run is over, and it is known which samples need not be in the store.
 
+use serde::{Deserialize, Serialize};
 use tsb_core::emit::ExceptionKind;
-use tsb_core::latency::{Quantiles, Summary};
+use tsb_core::latency::{Histogram, Quantiles, Summary};
 use tsb_core::report::{QueryLatency, WrongAnswer};
 use tsb_core::verdict::QueryEvidence;
 use tsb_core::workload::Workload;
@@ -28,12 +29,55 @@ pub(in crate::run) struct JudgedStream {
     pub(in crate::run) name: String,
     /// For the report.
     pub(in crate::run) latency: QueryLatency,
+    /// What the report has quantiles of; absent if its threads could not be started.
+    pub(in crate::run) times: Option<QueryTimes>,
     /// For the verdict; absent if its threads could not be started.
     pub(in crate::run) evidence: Option<QueryEvidence>,
     /// What went wrong, in words.
     pub(in crate::run) violations: Vec<String>,
     /// What a reader has to know.
     pub(in crate::run) notes: Vec<String>,
+}
+
+/// Times of a stream of queries, in full.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct QueryTimes {
+    /// Due to answered; in a closed loop, asked to answered.
+    pub response: Histogram,
+    /// Asked to answered.
+    pub service: Histogram,
+    /// Due to asked; empty in a closed loop.
+    pub lag: Histogram,
+}
+
+impl QueryTimes {
+    fn new(recorded: &tsb_core::emit::Latency, is_closed: bool) -> Self {
+        Self {
+            response: recorded.response.total.clone(),
+            service: recorded.service.total.clone(),
+            lag: if is_closed {
+                Histogram::new()
+            } else {
+                recorded.lag.total.clone()
+            },
+        }
+    }
+
+    /// Adds those of another host.
+    pub fn merge(&mut self, other: &Self) {
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.lag.merge(&other.lag);
+    }
+
+    /// Writes their quantiles into a report.
+    pub fn summarize(&self, latency: &mut QueryLatency, is_closed: bool) {
+        let summary = |histogram: &Histogram| Summary::new(histogram, histogram.count());
+        latency.response = Quantiles::new(&self.response);
+        latency.service = summary(&self.service);
+        latency.lag = (!is_closed).then(|| summary(&self.lag));
+    }
 }
 
 /// Judges the answers of all streams of a run that began at timestamp `base`. `unnamed` samples
@@ -162,6 +206,10 @@ fn stream(workload: &Workload, mut check: AnswerCheck<'_>, absent: &AbsentSample
     });
     JudgedStream {
         notes: notes(&name, &latency, asked.silence.as_deref()),
+        times: asked
+            .times
+            .as_ref()
+            .map(|times| QueryTimes::new(&times.latency, is_closed)),
         name,
         latency,
         evidence,
@@ -178,11 +226,8 @@ fn latency(asked: &str, is_closed: bool, judged: &Judgement, times: Option<&Stre
     latency.early = judged.tally.early;
     latency.wrong_answers = judged.named.iter().map(|(_, wrong)| wrong.clone()).collect();
     let Some(times) = times else { return latency };
-    let (counts, recorded) = (&times.counts, &times.latency);
-    let summary = |recording: &tsb_core::latency::Recording| Summary::new(&recording.total, recording.total.count());
-    latency.response = Quantiles::new(&recorded.response.total);
-    latency.service = summary(&recorded.service);
-    latency.lag = (!is_closed).then(|| summary(&recorded.lag));
+    let counts = &times.counts;
+    QueryTimes::new(&times.latency, is_closed).summarize(&mut latency, is_closed);
     latency.shed = counts.shed.operations;
     latency.unanswered = counts.unknown.operations;
     let per_second = |queries: u64, ns: u64| queries as f64 * 1e9 / ns.max(1) as f64;

@@ -1,0 +1,188 @@
+//! Shows the run of many hosts as one: what they say of their intervals, added.
+
+use std::collections::BTreeMap;
+
+use tsb_core::emit::LiveTotals;
+use tsb_core::latency::Cells;
+use tsb_core::report::Interval;
+
+use super::Host;
+use crate::hosts::documents::{HostInterval, HostProgress};
+use crate::hosts::merge::add_interval;
+use crate::observer::{HostStatus, IntervalLatencies, Observer, Progress};
+
+/// The intervals that some hosts have ended and others have not.
+#[derive(Debug, Default)]
+pub(super) struct ShownIntervals {
+    open: BTreeMap<u64, AddedInterval>,
+    /// The next interval of each host that is wanted, by the host's name.
+    next: BTreeMap<String, u64>,
+    /// Intervals before this one were shown, or never will be.
+    shown: u64,
+}
+
+/// An interval of some hosts.
+#[derive(Debug, Default)]
+struct AddedInterval {
+    interval: Interval,
+    timed: IntervalLatencies,
+    hosts: usize,
+}
+
+impl ShownIntervals {
+    /// Adds what a host says; it says each interval more than once.
+    pub(super) fn add(&mut self, host: &str, said: &[HostInterval]) {
+        let next = self.next.entry(host.to_owned()).or_default();
+        for of_host in said.iter().filter(|of_host| of_host.number >= self.shown) {
+            if of_host.number < *next {
+                continue;
+            }
+            *next = of_host.number + 1;
+            self.open.entry(of_host.number).or_default().add(of_host);
+        }
+    }
+
+    /// Takes the intervals, in their order, of which `hosts` hosts have said something. One that was missed of a
+    /// host is dropped with the next that is whole.
+    pub(super) fn take_whole(&mut self, hosts: usize) -> Vec<(Interval, IntervalLatencies)> {
+        let mut whole = Vec::new();
+        let last = self.open.iter().rev().find(|(_, added)| added.hosts >= hosts);
+        let Some((&last, _)) = last else { return whole };
+        self.shown = last + 1;
+        let later = self.open.split_off(&self.shown);
+        let ended = std::mem::replace(&mut self.open, later);
+        whole.extend(
+            ended
+                .into_values()
+                .filter(|added| added.hosts >= hosts)
+                .map(|added| (added.interval, added.timed)),
+        );
+        whole
+    }
+}
+
+impl AddedInterval {
+    fn add(&mut self, of_host: &HostInterval) {
+        self.hosts += 1;
+        self.interval.end_ns = self.interval.end_ns.max(of_host.interval.end_ns);
+        add_interval(&mut self.interval, &of_host.interval);
+        let timed = &of_host.timed;
+        for (sum, more) in [
+            (&mut self.interval.response_cells, &of_host.interval.response_cells),
+            (&mut self.timed.delivery, &timed.delivery),
+            (&mut self.timed.service, &timed.service),
+            (&mut self.timed.lag, &timed.lag),
+        ] {
+            *sum = added(sum.take(), more.as_ref());
+        }
+    }
+}
+
+fn added(sum: Option<Cells>, more: Option<&Cells>) -> Option<Cells> {
+    match (sum, more) {
+        (Some(mut sum), Some(more)) => {
+            sum.merge(more);
+            Some(sum)
+        }
+        (sum, more) => sum.or_else(|| more.cloned()),
+    }
+}
+
+/// Tells an observer how far all hosts are, `elapsed_ns` after they began.
+pub(super) fn tell(
+    observer: &dyn Observer,
+    hosts: &BTreeMap<String, Host>,
+    elapsed_ns: u64,
+    intervals: &mut ShownIntervals,
+) {
+    let mut progress = Progress {
+        elapsed_ns,
+        ..Progress::default()
+    };
+    let mut totals = LiveTotals::default();
+    let (mut accepted, mut rejected) = (0, 0);
+    for (name, Host { progress: of_host, .. }) in hosts {
+        totals.samples += of_host.sent;
+        totals.unknown += of_host.unknown;
+        totals.shed += of_host.shed;
+        accepted += of_host.accepted;
+        rejected += of_host.rejected;
+        let stalest = progress.staleness_ms.into_iter().chain(of_host.staleness_ms);
+        progress.staleness_ms = stalest.reduce(f64::max);
+        intervals.add(name, &of_host.intervals);
+    }
+    (progress.totals, progress.accepted, progress.rejected) = (totals, Some(accepted), Some(rejected));
+    observer.progress(&progress);
+    let left = hosts.values().filter(|host| host.lost.is_none()).count();
+    for (interval, timed) in intervals.take_whole(left.max(1)) {
+        observer.interval(&interval, &timed);
+    }
+    let statuses: Vec<HostStatus<'_>> = hosts.iter().map(|(name, host)| status(name, host)).collect();
+    observer.hosts(&statuses);
+}
+
+/// What is known of a host.
+pub(super) fn status<'a>(name: &'a str, host: &'a Host) -> HostStatus<'a> {
+    status_of(name, &host.progress, host.lost.as_deref())
+}
+
+/// The same of one that said this last, or of all.
+pub(super) fn status_of<'a>(name: &'a str, progress: &'a HostProgress, lost: Option<&'a str>) -> HostStatus<'a> {
+    let mut status = HostStatus::new(name, &progress.phase);
+    (status.sent, status.accepted) = (progress.sent, progress.accepted);
+    (status.staleness_ms, status.lost) = (progress.staleness_ms, lost);
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(numbers: std::ops::Range<u64>) -> Vec<HostInterval> {
+        let one = |number| {
+            let mut of_host = HostInterval {
+                number,
+                ..HostInterval::default()
+            };
+            (of_host.interval.sent, of_host.interval.end_ns) = (10 + number, 100 * (number + 1));
+            let cells = Cells {
+                first: 5,
+                counts: vec![1, 2],
+            };
+            of_host.interval.response_cells = Some(cells.clone());
+            of_host.timed.lag = Some(cells);
+            of_host
+        };
+        numbers.map(one).collect()
+    }
+
+    #[test]
+    fn an_interval_is_shown_once_when_every_host_has_ended_it() {
+        let mut intervals = ShownIntervals::default();
+        intervals.add("a", &said(0..3));
+        assert!(intervals.take_whole(2).is_empty());
+        // It says its last ones again.
+        intervals.add("a", &said(1..3));
+        intervals.add("b", &said(0..2));
+        let whole = intervals.take_whole(2);
+        let sent: Vec<(u64, u64)> = whole.iter().map(|(one, _)| (one.end_ns, one.sent)).collect();
+        assert_eq!(sent, [(100, 20), (200, 22)]);
+        let lag = whole[0].1.lag.as_ref().unwrap();
+        assert_eq!((lag.first, &lag.counts[..]), (5, &[2, 4][..]));
+        intervals.add("b", &said(0..3));
+        assert_eq!(intervals.take_whole(2).len(), 1);
+        assert!(intervals.take_whole(2).is_empty());
+    }
+
+    #[test]
+    fn an_interval_that_was_missed_of_a_host_is_not_waited_for() {
+        let mut intervals = ShownIntervals::default();
+        intervals.add("a", &said(0..3));
+        intervals.add("b", &said(2..3));
+        let whole = intervals.take_whole(2);
+        assert_eq!(whole.iter().map(|(one, _)| one.sent).collect::<Vec<_>>(), [24]);
+        // A host that is lost is not waited for, either.
+        intervals.add("a", &said(3..4));
+        assert_eq!(intervals.take_whole(1).len(), 1);
+    }
+}
