@@ -5,6 +5,7 @@
 //! `measure servers`, which has a page of its own.
 
 mod cost;
+mod known_ratios;
 mod page;
 mod sections;
 mod servers;
@@ -230,6 +231,7 @@ fn carry_out(step: &Step, arguments: &[&str], folder: &Path, is_quick: bool) -> 
     ];
     let mut command = match step.program {
         Program::Cost => return Ok((cost::COMMAND.to_owned(), cost::table(cost::ROUNDS)?)),
+        Program::KnownRatios => return Ok((known_ratios::COMMAND.to_owned(), known_ratios::table()?)),
         Program::Example(name, features) => {
             let mut command = cargo(&["run", "--package", "tsb-bench", "--example", name]);
             command.args(profile);

@@ -75,6 +75,8 @@ pub(super) enum Program {
     Job,
     /// The comparison of a run's costs with those of each store alone.
     Cost,
+    /// Comparisons of which the truth is known.
+    KnownRatios,
 }
 
 /// What of its output goes on the page.
@@ -349,6 +351,19 @@ pub(super) const SECTIONS: &[Section] = &[
                 None,
             ),
         ],
+    },
+    Section {
+        name: "known-ratios",
+        what: "what tsb compare says of equal sides, and of a store slowed by a known share",
+        minutes: 35,
+        disk_mb: 500,
+        needs: &[],
+        steps: &[Step {
+            program: Program::KnownRatios,
+            arguments: &[],
+            quick: None,
+            excerpt: Excerpt::All,
+        }],
     },
     Section {
         name: "view",

@@ -172,7 +172,12 @@ impl Trial<'_> {
         let name = target.name;
         let acted = servers::up(&[name]).and_then(|()| {
             let (store, files) = (target.store(&servers::store_of(name)?), servers::folder_of(name)?);
-            act(&Whereabouts { store, files })
+            let acted = act(&Whereabouts { store, files })?;
+            // What was measured of a server that died is no figure of it.
+            if !servers::is_up(name) {
+                bail!("{name} ended by itself meanwhile");
+            }
+            Ok(acted)
         });
         let stopped = servers::down(&[name]).and_then(|()| remove_folder(&servers::folder_of(name)?));
         let acted = acted?;
