@@ -23,8 +23,8 @@ pub type RelayStarter = Arc<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
 /// Decides when a run begins that other processes have a part in.
 pub trait StartBarrier: Send + Sync {
-    /// Waits until all parts may begin, and returns when: on `clock`, and as the timestamp of that
-    /// moment.
+    /// Waits until all parts may begin, and returns when: on `clock`, and the first timestamp, which is that of
+    /// the moment, or where the history ends.
     ///
     /// # Errors
     /// If there will be no start.

@@ -29,7 +29,7 @@ mod path;
 pub(crate) mod peak;
 mod phase_faults;
 pub(crate) mod phases;
-mod preload;
+pub(crate) mod preload;
 mod projection;
 mod queries;
 mod read_back;
@@ -60,12 +60,14 @@ pub use missing::{missing, missing_note};
 pub use calls::Calls;
 pub use emitter_times::EmitterTimes;
 pub(crate) use emitter_times::of_all;
+#[cfg(feature = "hosts")]
 pub(crate) use engine::run_info;
 pub use engine::{OpenStore, run_client, run_plan, run_store};
 pub use finished_runs::FinishedRuns;
 pub use guarded_store::GuardedStore;
 pub use hawkular::HawkularListen;
 pub use hdr_log::write as write_hdr_log;
+#[cfg(feature = "hosts")]
 pub(crate) use interval_latencies::by_interval;
 pub use interval_latencies::with_latencies;
 pub use interval_recorder::{IntervalRecorder, SampleCounters};

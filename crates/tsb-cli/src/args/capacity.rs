@@ -67,7 +67,7 @@ pub struct CapacityArgs {
     /// universal scalability law is fitted to them: how much of the work one at a time does
     /// (contention), what each pair costs to keep in agreement (coherency), where throughput is
     /// highest, and what the law predicts for ten times the highest count. At most 32 counts, each
-    /// above the one before.
+    /// above the one before; workers are those of each host if hosts share the run.
     #[arg(long, value_name = "OF=COUNTS", hide_short_help = true)]
     pub scale: Option<String>,
     /// The options of a run.

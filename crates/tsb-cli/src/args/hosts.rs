@@ -78,7 +78,7 @@ impl HostsArgs {
 #[command(after_long_help = "The leader is started with the same address:\n  \
     tsb run --coordinator etcd://10.0.0.5/runs --hosts 3 --clock-listen 10.0.0.5:4280 --store victoriametrics://10.0.0.9/fleet\n\
     \n\
-    Then on each of three hosts:\n  \
+    Then on each of three hosts, with --again for tsb compare and tsb capacity:\n  \
     tsb join etcd://10.0.0.5/runs\n\
     \n\
     Credentials of the store come from the environment of each host, such as TSB_CREDENTIALS_INFLUX: the plan \

@@ -20,12 +20,12 @@ pub(super) struct LocalHosts {
 }
 
 impl LocalHosts {
-    /// Makes a folder, and starts `hosts` processes that join there. Silent ones leave the terminal alone; why one
-    /// fails, the leader hears all the same.
+    /// Makes a folder, and starts `hosts` processes that join there, for one run or for several. Silent ones leave
+    /// the terminal alone; why one fails, the leader hears all the same.
     ///
     /// # Errors
     /// If the folder cannot be made, or a process not be started.
-    pub(super) fn start(hosts: usize, is_silent: bool) -> Result<Self, Failure> {
+    pub(super) fn start(hosts: usize, has_several_runs: bool, is_silent: bool) -> Result<Self, Failure> {
         let folder = Folder::make(&std::env::temp_dir(), "hosts")?;
         let program = std::env::current_exe()
             .map_err(|error| Failure::new(Exit::Bug, "cannot find this program").because(&error))?;
@@ -34,22 +34,24 @@ impl LocalHosts {
             children: Vec::new(),
         };
         for number in 1..=hosts {
-            let child = local.spawn(&program, number, is_silent);
+            let child = local.spawn(&program, number, has_several_runs, is_silent);
             let child = child.map_err(|error| Failure::new(Exit::Bug, "cannot start a process").because(&error))?;
             local.children.push(child);
         }
         Ok(local)
     }
 
-    fn spawn(&self, program: &Path, number: usize, is_silent: bool) -> std::io::Result<Child> {
+    fn spawn(&self, program: &Path, number: usize, has_several_runs: bool, is_silent: bool) -> std::io::Result<Child> {
         let mut command = Command::new(program);
         if is_silent {
             command.stderr(Stdio::null());
         }
+        let again: &[&str] = if has_several_runs { &["--again"] } else { &[] };
         command
             .arg("join")
             .arg(self.address())
-            .args(["--name", &format!("host-{number}"), "--again", "--quiet", "--journal"])
+            .args(again)
+            .args(["--name", &format!("host-{number}"), "--quiet", "--journal"])
             .arg(self.folder.path().join(format!("host-{number}.journal")))
             .stdin(Stdio::null())
             .stdout(Stdio::null())

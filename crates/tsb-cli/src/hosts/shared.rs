@@ -33,7 +33,10 @@ struct SharedRuns<'a> {
 impl<'a> SharedRuns<'a> {
     fn start(args: &HostsArgs, store: Option<&'a Typed>, display: Option<&Display>) -> Result<Self, Failure> {
         let has_view = display.is_some_and(Display::has_view);
-        let local = args.hosts_local.map(|hosts| LocalHosts::start(hosts, has_view));
+        // Only one run is shown.
+        let local = args
+            .hosts_local
+            .map(|hosts| LocalHosts::start(hosts, display.is_none(), has_view));
         let local = local.transpose()?;
         let address = match &local {
             Some(local) => local.address().parse()?,
@@ -55,6 +58,10 @@ impl<'a> SharedRuns<'a> {
 }
 
 impl MakeRun for SharedRuns<'_> {
+    fn divides(&self) -> bool {
+        true
+    }
+
     fn make(&self, plan: &Plan, controls: &Controls) -> Result<MadeRun, Error> {
         let lost = |contents: &Contents| verify::lost(contents, self.store).map_err(|failure| failure.one_line());
         hosts::lead(

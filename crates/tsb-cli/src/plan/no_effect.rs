@@ -186,7 +186,7 @@ pub fn check_shared(args: &RunArgs) -> Result<(), Failure> {
         (
             "--retry-noisy",
             args.retry_noisy.is_some(),
-            "the hosts of a run take part once",
+            "the hosts of tsb run take part in one run",
         ),
     ];
     refuse(&refused, "leave it out")

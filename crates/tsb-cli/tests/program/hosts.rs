@@ -294,8 +294,14 @@ impl SharedRun {
         Self { folder, leader, hosts }
     }
 
+    /// A document, of the leader or below the number of the run.
     fn path(&self, document: &str) -> Option<String> {
-        std::fs::read_to_string(self.folder.path().join("run").join(document)).ok()
+        let folder = self.folder.path().join("run");
+        let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let paths = below.map(|entry| entry.path().join(document));
+        std::iter::once(folder.join(document))
+            .chain(paths)
+            .find_map(|path| std::fs::read_to_string(path).ok())
     }
 
     fn report(&self) -> Value {

@@ -1,8 +1,8 @@
 //! What one probe says: that the objective held, that the store broke it, or nothing.
 
 use tsb_core::ledger::Counter;
-use tsb_core::report::Run;
 use tsb_core::report::capacity::BrokenCondition;
+use tsb_core::report::{HostEnd, Run};
 use tsb_core::verdict::Status;
 
 use super::search::{Limit, ProbeResult};
@@ -28,12 +28,16 @@ pub struct Judgement {
 ///
 /// A probe that meets all of them held, whatever disturbed it: a disturbance makes figures worse.
 /// One that does not, and was limited by the generator, the wire or the machine, says nothing about
-/// the store.
+/// the store. Nor does one that lost a host.
 pub fn judge(run: &Run, objective: Objective<'_>) -> Judgement {
     let mut broke = objective(run);
     let backlog = Backlog::of(&run.intervals);
     broke.extend(always(run, backlog));
-    let result = if broke.is_empty() {
+    let is_whole = run.hosts.iter().all(|host| host.ended == HostEnd::Reported);
+    let result = if !is_whole {
+        // The others sent their parts only.
+        ProbeResult::Void(Limit::Generator)
+    } else if broke.is_empty() {
         ProbeResult::Held
     } else {
         match limit(run) {

@@ -175,8 +175,9 @@ fn run_once(
     maker: &dyn MakeRun,
 ) -> Result<(MadeRun, Option<String>), Error> {
     let plan = Plan {
-        // The ceiling is that of the generator, and does not change from round to round.
-        calibrate: plan.calibrate && is_first_round,
+        // The ceiling is that of the generator, and does not change from round to round; hosts are measured each
+        // time, so that every round is divided alike.
+        calibrate: plan.calibrate && (is_first_round || maker.divides()),
         ..plan.clone()
     };
     let (made, place) = run_in_round_place(plan, number, controls, maker)?;

@@ -17,6 +17,7 @@ use tsb_core::time::{Clock, MonotonicClock};
 use tsb_stores::keyed::{Key, KeyedStore, Put};
 use tsb_stores::{Error as StoreError, Refusals, Result as StoreResult};
 
+use super::documents::{LEADER, PLAN};
 use super::folder::KeyedFolder;
 use crate::controls::StopFlags;
 use crate::error::Error;
@@ -92,6 +93,8 @@ pub struct Coordination {
     keys: Arc<dyn KeyedStore>,
     clock: Arc<dyn Clock>,
     name: String,
+    /// The run whose documents these are; 0 without one.
+    run: i64,
 }
 
 impl fmt::Display for Coordination {
@@ -131,7 +134,19 @@ impl Coordination {
             keys,
             clock: Arc::new(MonotonicClock::new()),
             name: name.into(),
+            run: 0,
         }
+    }
+
+    /// The same, for the documents of one run: what is written late to another one is not among them. `plan`
+    /// and `leader` belong to none.
+    pub(super) fn of_run(&self, run: i64) -> Self {
+        Self { run, ..self.clone() }
+    }
+
+    /// The run whose documents these are.
+    pub(super) const fn run(&self) -> i64 {
+        self.run
     }
 
     /// Puts a document.
@@ -162,10 +177,9 @@ impl Coordination {
         poll_ns: u64,
         (clock, until_ns): (&dyn Clock, u64),
         stops: &StopFlags,
-        is_wanted: impl Fn(&T) -> bool,
     ) -> Result<Option<T>, Error> {
         loop {
-            let found = self.get(key)?.filter(&is_wanted);
+            let found = self.get(key)?;
             if found.is_some() || clock.now() >= until_ns {
                 return Ok(found);
             }
@@ -239,7 +253,9 @@ impl Coordination {
     }
 
     fn key(&self, key: &str) -> Result<Key, Error> {
-        Key::new(key)
+        let is_of_all = self.run == 0 || [PLAN, LEADER].contains(&key);
+        let of_run = (!is_of_all).then(|| format!("{}/{key}", self.run));
+        Key::new(of_run.as_deref().unwrap_or(key))
             .map_err(|error| Error::internal(format!("cannot use the key {key} of {}", self.name)).because(&error))
     }
 

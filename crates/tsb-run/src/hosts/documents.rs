@@ -45,15 +45,13 @@ pub(super) struct SharedPlan {
     /// The version of its program.
     pub tsb_version: String,
     /// Tells this run from others at the same address: when it was published, in nanoseconds since the Unix
-    /// epoch; absent of an older version.
-    #[serde(default)]
+    /// epoch.
     pub run: i64,
     /// The plan of the whole.
     pub plan: Plan,
     /// Number of hosts.
     pub hosts: usize,
     /// Whether hosts publish their intervals, because the whole is watched.
-    #[serde(default)]
     pub is_watched: bool,
     /// Where the leader answers for its clocks.
     pub clock: SocketAddr,
@@ -129,6 +127,9 @@ pub(super) struct Start {
 /// `leader`: what all hosts hear of.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct LeaderState {
+    /// The run that it leads; 0 before there is one.
+    #[serde(default)]
+    pub run: i64,
     /// The leader's process.
     pub pid: u32,
     /// Who ended the run early.
@@ -154,6 +155,12 @@ impl LeaderState {
 pub(super) struct HostProgress {
     /// Its phase, in a word.
     pub phase: String,
+    /// Time since it began to send, in nanoseconds.
+    #[serde(default)]
+    pub elapsed_ns: u64,
+    /// Operations sent.
+    #[serde(default)]
+    pub operations: u64,
     /// Samples sent.
     pub sent: u64,
     /// Samples accepted.
@@ -170,7 +177,7 @@ pub(super) struct HostProgress {
     /// Age of its stalest series, in milliseconds, if it was measured.
     #[serde(default)]
     pub staleness_ms: Option<f64>,
-    /// The intervals that have ended since it said so last, and those of that time; none if nobody watches.
+    /// The intervals that ended since the last two times that it said so; empty if nobody watches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<HostInterval>,
 }

@@ -38,6 +38,8 @@ use crate::units;
 const LOOK_NS: u64 = SECOND_NS / 10;
 /// How long hosts may prepare, from joining until all are ready, in nanoseconds.
 const READY_NS: u64 = 300 * SECOND_NS;
+/// How long hosts may take to join before it is said that some are missing, in nanoseconds.
+const MISSING_NS: u64 = 10 * SECOND_NS;
 /// Most hosts that publish their intervals: each is a few kilobytes.
 pub const WATCHED_MAX: usize = 64;
 
@@ -50,8 +52,8 @@ pub struct LeadOptions {
     pub clock_listen: SocketAddr,
     /// How long to wait until all hosts have joined.
     pub wait: Duration,
-    /// Whether the observer wants the intervals of the whole, as a view or metrics do. With more than
-    /// [`WATCHED_MAX`] hosts there are none.
+    /// Whether the observer wants the intervals of the whole, as a view or metrics do. There are none with more
+    /// than [`WATCHED_MAX`] hosts, or with intervals of less than a second.
     pub is_watched: bool,
 }
 
@@ -81,6 +83,8 @@ pub fn lead(
             .hint("give another prefix, or wait until it has ended"));
     }
     coordination.clear()?;
+    let (all, run) = (coordination, clock.wall().0);
+    let coordination = &all.of_run(run);
     let leader = &Leader {
         coordination,
         clock: Arc::clone(&clock),
@@ -88,6 +92,7 @@ pub fn lead(
         context: &context,
         controls,
         state: Mutex::new(LeaderState {
+            run,
             pid: std::process::id(),
             ..LeaderState::default()
         }),
@@ -104,7 +109,7 @@ pub fn lead(
         result
     });
     drop(server);
-    let run = match result {
+    let report = match result {
         Ok(hosts) => leader.report(hosts, open, verify),
         Err(error) => {
             let _ = leader.stop("the leader");
@@ -113,8 +118,8 @@ pub fn lead(
             Err(error)
         }
     };
-    coordination.clear()?;
-    run
+    all.clear()?;
+    report
 }
 
 /// A host that takes part.
@@ -158,10 +163,10 @@ impl Leader<'_> {
         let shared = SharedPlan {
             version: VERSION,
             tsb_version: env!("CARGO_PKG_VERSION").to_owned(),
-            run: self.clock.wall().0,
+            run: self.coordination.run(),
             plan: plan.clone(),
             hosts: self.options.hosts,
-            is_watched: self.options.is_watched && self.options.hosts <= WATCHED_MAX,
+            is_watched: self.is_watched(plan),
             clock: server.address(),
         };
         self.coordination.put(PLAN, &shared)?;
@@ -171,11 +176,23 @@ impl Leader<'_> {
         let history_end_ns = self.history_end_ns();
         let mut hosts = self.share_out(joined, history_end_ns)?;
         self.all_ready(&mut hosts)?;
-        let Start { at_ns, base_ns } = self.start(history_end_ns)?;
+        let base_ns = self.start(history_end_ns)?;
         self.controls.enter(Phase::Running);
-        self.watch(&mut hosts, at_ns)?;
+        self.watch(&mut hosts)?;
         self.controls.enter(Phase::Reporting);
         Ok(Ended { hosts, base_ns })
+    }
+
+    /// Whether hosts publish their intervals: they are a few kilobytes each, and etcd keeps all of them.
+    fn is_watched(&self, plan: &Plan) -> bool {
+        let is_wanted = self.options.is_watched;
+        let fits = self.options.hosts <= WATCHED_MAX && plan.report_interval_ns >= SECOND_NS;
+        if is_wanted && !fits {
+            self.controls.note(&format!(
+                "no intervals are shown: that takes at most {WATCHED_MAX} hosts and a --report-interval of at least 1s"
+            ));
+        }
+        is_wanted && fits
     }
 
     /// Says that the leader is there, and what all hosts hear of.
@@ -216,7 +233,7 @@ impl Leader<'_> {
     fn all_joined(&self) -> Result<BTreeMap<String, Joined>, Error> {
         let wanted = self.options.hosts;
         let deadline_ns = self.clock.now() + self.options.wait.as_nanos() as u64;
-        let mut said = usize::MAX;
+        let (mut said, mut warn_at_ns) = (usize::MAX, self.clock.now() + MISSING_NS);
         loop {
             let alive = self.alive()?;
             let joined: Vec<(String, Joined)> = self.coordination.list(JOINED)?;
@@ -227,6 +244,13 @@ impl Leader<'_> {
             if joined.len() != said {
                 said = joined.len();
                 self.controls.note(&format!("{said} of {wanted} hosts have joined"));
+            }
+            if self.clock.now() >= warn_at_ns {
+                warn_at_ns = u64::MAX;
+                self.controls.warn(&format!(
+                    "waiting for hosts at {}: {said} of {wanted} have joined",
+                    self.coordination
+                ));
             }
             if joined.len() >= wanted {
                 while joined.len() > wanted {
@@ -337,7 +361,7 @@ impl Leader<'_> {
 
     /// Says when all begin: at a whole second that leaves every host the time to hear of it. The timestamps go
     /// on where the history ends, if there is one.
-    fn start(&self, history_end_ns: Option<i64>) -> Result<Start, Error> {
+    fn start(&self, history_end_ns: Option<i64>) -> Result<i64, Error> {
         let lead_ns = SECOND_NS + 4 * poll_ns(self.options.hosts);
         let (now, wall) = (self.clock.now(), self.clock.wall().0);
         let earliest = wall.saturating_add(lead_ns as i64);
@@ -345,8 +369,7 @@ impl Leader<'_> {
         let begin_ns = earliest.div_euclid(second) * second + second;
         let at_ns = now + (begin_ns - wall).unsigned_abs();
         let base_ns = history_end_ns.unwrap_or(begin_ns);
-        let start = Start { at_ns, base_ns };
-        self.coordination.put(START, &start)?;
-        Ok(start)
+        self.coordination.put(START, &Start { at_ns, base_ns })?;
+        Ok(base_ns)
     }
 }

@@ -47,7 +47,6 @@ pub(super) struct Exchange {
 /// Intervals that a host has ended, and those that it has said once.
 #[derive(Debug, Default)]
 pub(super) struct IntervalsToSay {
-    ended: u64,
     new: Vec<HostInterval>,
     said: Vec<HostInterval>,
 }
@@ -56,10 +55,10 @@ impl IntervalsToSay {
     /// Most intervals of which a host says anything at a time.
     const MOST: usize = 64;
 
-    /// An interval has ended.
-    pub(super) fn add(&mut self, interval: &Interval, timed: &IntervalLatencies) {
-        let number = self.ended;
-        self.ended += 1;
+    /// An interval of about `length_ns` has ended. Its end says which one it is: a host that stood still has a
+    /// longer one, and not those that would have followed.
+    pub(super) fn add(&mut self, interval: &Interval, timed: &IntervalLatencies, length_ns: u64) {
+        let number = (interval.end_ns.saturating_add(length_ns / 2) / length_ns.max(1)).saturating_sub(1);
         if self.new.len() < Self::MOST {
             self.new.push(HostInterval {
                 number,
@@ -117,8 +116,9 @@ impl Exchange {
         let Ok(leader) = coordination.get::<LeaderState>(LEADER) else {
             return;
         };
+        let run = coordination.run();
         match leader {
-            Some(leader) if !leader.lost.contains(host) && !leader.is_without(host) => {
+            Some(leader) if leader.run == run && !leader.lost.contains(host) && !leader.is_without(host) => {
                 if stop.load(Ordering::SeqCst) {
                     self.pass_on_stop(coordination, host);
                 } else if leader.stopped_by.is_some() {
@@ -127,7 +127,7 @@ impl Exchange {
                 }
             }
             other => {
-                let is_surplus = other.is_some_and(|leader| leader.is_without(host));
+                let is_surplus = other.is_some_and(|leader| leader.run == run && leader.is_without(host));
                 self.is_surplus.store(is_surplus, Ordering::Release);
                 self.is_lost.store(true, Ordering::Release);
                 stop.store(true, Ordering::SeqCst);

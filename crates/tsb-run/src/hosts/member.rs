@@ -18,8 +18,8 @@ use tsb_stores::parts::lock;
 use super::clock::{ClockReading, measure_offset};
 use super::coordination::Coordination;
 use super::documents::{
-    self, ALIVE, ENDED, FAILED, HostProcess, HostProgress, JOINED, Joined, PART, PLAN, READY, SHARE, START, Share,
-    SharedPlan, Start, VERSION,
+    self, ALIVE, ENDED, FAILED, HostProcess, HostProgress, JOINED, Joined, LEADER, LeaderState, PART, PLAN, READY,
+    SHARE, START, Share, SharedPlan, Start, VERSION,
 };
 use super::liveness::{Exchange, poll_ns};
 use super::part::HostPart;
@@ -90,7 +90,7 @@ pub fn join_each(
 fn no_leader(coordination: &Coordination, options: &JoinOptions) -> Error {
     Error::unreachable(format!("cannot join a run at {coordination}"))
         .because_of(format!("no leader published a plan within {:?}", options.wait))
-        .hint("start tsb run --coordinator with the same address first")
+        .hint("start tsb run, compare or capacity with the same --coordinator first")
 }
 
 /// Takes part in a run from its plan to its end.
@@ -101,6 +101,8 @@ fn take_part_in(
     controls: &Controls,
     open: OpenStore<'_>,
 ) -> Result<Run, Error> {
+    let coordination = &coordination.of_run(shared.run);
+    let (user, controls) = (&controls.stops, &with_own_stop(controls));
     let member = &Member {
         coordination,
         clock: Arc::new(MonotonicClock::new()),
@@ -109,11 +111,12 @@ fn take_part_in(
         leader: shared.clock,
         exchange: Arc::default(),
         during: Mutex::default(),
+        earlier: journal_lines(&options.journal),
     };
     let result = std::thread::scope(|threads| {
         let stop = &*controls.stops.stop;
         let (running, over) = sync_channel(0);
-        let keeper = threads.spawn(move || member.keep_up(stop, &over));
+        let keeper = threads.spawn(move || member.keep_up((stop, &user.stop), &over));
         let result = member.take_part(shared, controls, open);
         if let Err(error) = &result
             && !member.exchange.is_lost.load(Ordering::Acquire)
@@ -142,6 +145,18 @@ fn take_part_in(
     result
 }
 
+/// The controls of one run: what stops it here or elsewhere does not stop the next one, unless it was the user.
+fn with_own_stop(controls: &Controls) -> Controls {
+    let stops = &controls.stops;
+    Controls {
+        stops: StopFlags {
+            stop: Arc::new(AtomicBool::new(stops.stop.load(Ordering::SeqCst))),
+            at_once: Arc::clone(&stops.at_once),
+        },
+        ..controls.clone()
+    }
+}
+
 /// Waits for the plan of another run than `last`, and checks that this host may take part. `None` if none came
 /// in time.
 fn shared_plan(
@@ -151,28 +166,31 @@ fn shared_plan(
     last: Option<i64>,
 ) -> Result<Option<SharedPlan>, Error> {
     let clock = MonotonicClock::new();
-    let until_ns = clock.now().saturating_add(options.wait.as_nanos() as u64);
-    let is_other = |shared: &SharedPlan| last != Some(shared.run);
-    let times = (&clock as &dyn Clock, until_ns);
-    let Some(shared) = coordination.wait_for(PLAN, LEADER_POLL_NS, times, &controls.stops, is_other)? else {
-        return Ok(None);
+    let wait_ns = options.wait.as_nanos() as u64;
+    let mut until_ns = clock.now().saturating_add(wait_ns);
+    let shared = loop {
+        let found = coordination.get::<SharedPlan>(PLAN)?;
+        if let Some(shared) = found.filter(|shared| last != Some(shared.run)) {
+            break shared;
+        }
+        // The leader of the last run may wait for other hosts, or read what the store holds.
+        if last.is_some() && coordination.get::<LeaderState>(LEADER)?.is_some() {
+            until_ns = clock.now().saturating_add(wait_ns);
+        }
+        if clock.now() >= until_ns {
+            return Ok(None);
+        }
+        controls.stops.check()?;
+        clock.wait_until(clock.now() + LEADER_POLL_NS);
     };
     if shared.version != VERSION {
         return Err(Error::plan("cannot join this run")
             .because_of(format!("its leader is of tsb {}", shared.tsb_version))
             .hint("all hosts of a run need the same version"));
     }
-    let is_taken = || {
-        coordination
-            .get::<HostProgress>(&documents::of(ALIVE, &options.name))
-            .map(|one| one.is_some())
-    };
-    // What this host said of itself in its last run may still be there.
-    while last.is_some() && is_taken()? && clock.now() < until_ns {
-        controls.stops.check()?;
-        clock.wait_until(clock.now() + LEADER_POLL_NS);
-    }
-    if is_taken()? {
+    let coordination = coordination.of_run(shared.run);
+    let taken = coordination.get::<HostProgress>(&documents::of(ALIVE, &options.name))?;
+    if taken.is_some() {
         return Err(Error::plan(format!("cannot join as {}", options.name))
             .because_of("a host of that name takes part already")
             .hint("give another --name"));
@@ -189,6 +207,8 @@ struct Member<'a> {
     exchange: Arc<Exchange>,
     /// The last comparison of clocks while samples were sent.
     during: Mutex<Option<ClockReading>>,
+    /// What the file of the journal says of an earlier run, before this one begins in it.
+    earlier: Option<String>,
 }
 
 impl Member<'_> {
@@ -197,9 +217,12 @@ impl Member<'_> {
     }
 
     /// The body of the thread that keeps up with the others.
-    fn keep_up(&self, stop: &AtomicBool, over: &Receiver<()>) {
+    fn keep_up(&self, (stop, of_user): (&AtomicBool, &AtomicBool), over: &Receiver<()>) {
         let (mut compare_at, mut published) = (0, String::new());
         let side_work = || {
+            if of_user.load(Ordering::SeqCst) {
+                stop.store(true, Ordering::SeqCst);
+            }
             self.publish_journal(&mut published);
             let is_running = lock(&self.exchange.progress).phase == Phase::Running.name();
             if is_running && self.clock.now() >= compare_at {
@@ -213,7 +236,8 @@ impl Member<'_> {
 
     /// Publishes what the journal says, if that is new.
     fn publish_journal(&self, published: &mut String) {
-        let Some(lines) = journal_lines(&self.options.journal) else {
+        let Some(lines) = journal_lines(&self.options.journal).filter(|lines| self.earlier.as_ref() != Some(lines))
+        else {
             return;
         };
         if lines != *published
@@ -260,7 +284,7 @@ impl Member<'_> {
         let observer = Reporting {
             observer: Arc::clone(&controls.observer),
             exchange: Arc::clone(&self.exchange),
-            is_watched: shared.is_watched,
+            watched_ns: shared.is_watched.then_some(shared.plan.report_interval_ns),
         };
         let controls = Controls {
             journal: Some(journal),
@@ -297,7 +321,7 @@ fn wait_for<T: DeserializeOwned>(
     clock: &dyn Clock,
     stops: &StopFlags,
 ) -> Result<T, Error> {
-    let found = coordination.wait_for(key, poll_ns(hosts), (clock, u64::MAX), stops, |_| true)?;
+    let found = coordination.wait_for(key, poll_ns(hosts), (clock, u64::MAX), stops)?;
     found.ok_or_else(|| Error::internal(format!("the wait for {key} ended without it")))
 }
 
@@ -402,7 +426,8 @@ impl StartBarrier for Barrier {
 struct Reporting {
     observer: Arc<dyn Observer>,
     exchange: Arc<Exchange>,
-    is_watched: bool,
+    /// Length of the intervals that the leader wants to know.
+    watched_ns: Option<u64>,
 }
 
 impl Observer for Reporting {
@@ -421,6 +446,8 @@ impl Observer for Reporting {
 
     fn progress(&self, progress: &Progress) {
         let mut said = lock(&self.exchange.progress);
+        said.elapsed_ns = progress.elapsed_ns;
+        said.operations = progress.totals.operations;
         said.sent = progress.totals.samples;
         said.accepted = progress.accepted.unwrap_or(0);
         said.rejected = progress.rejected.unwrap_or(0);
@@ -431,8 +458,8 @@ impl Observer for Reporting {
     }
 
     fn interval(&self, interval: &Interval, timed: &IntervalLatencies) {
-        if self.is_watched {
-            lock(&self.exchange.intervals).add(interval, timed);
+        if let Some(length_ns) = self.watched_ns {
+            lock(&self.exchange.intervals).add(interval, timed, length_ns);
         }
         self.observer.interval(interval, timed);
     }

@@ -83,9 +83,13 @@ pub fn merge(whole: &Whole<'_>, parts: &[MeasuredPart]) -> Option<MadeRun> {
     let intervals = intervals(&measured);
     let mut rate = rate(&runs);
     let plan = &whole.context.plan;
+    if let Some(asked) = rate.asked_per_second.filter(|_| whole.context.speed().is_none()) {
+        rate.speed = asked / whole.context.workload.samples_per_second();
+    }
     rate.peak = peak::of(&whole.context.timetable, &intervals, plan.report_interval_ns);
     let emitters: Vec<EmitterTimes> = measured.iter().map(|(_, part)| part.times.clone()).collect();
-    let phases = phases(plan, &intervals, &runs, &emitters);
+    let is_partial = measured.iter().any(|(_, part)| part.is_partial);
+    let phases = phases(plan, &intervals, &runs, if is_partial { &[] } else { &emitters });
     let latency = latency(&measured);
     let durability = durability(&measured, latency.response);
     let verdict = verdict(whole, parts, (&ledger, &rate, &phases));

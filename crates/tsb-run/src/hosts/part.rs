@@ -19,6 +19,8 @@ pub struct HostPart {
     pub run: Run,
     /// What it recorded while it sent.
     pub times: EmitterTimes,
+    /// Whether its run was abandoned: its times are then cut off, and in coarse cells.
+    pub is_partial: bool,
     /// The part of the lag that the generator caused itself.
     pub own_lag: Histogram,
     /// Times of each stream of queries, by its name.
@@ -37,6 +39,7 @@ impl HostPart {
         let driven = &finished.driven;
         Self {
             times: EmitterTimes::of(driven),
+            is_partial: driven.is_partial,
             own_lag: driven.own_lag.total.clone(),
             queries: finished.queries,
             staleness: finished.staleness,

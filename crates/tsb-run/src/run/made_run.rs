@@ -43,6 +43,11 @@ pub trait MakeRun {
     /// # Errors
     /// If nothing could be measured.
     fn make(&self, plan: &Plan, controls: &Controls) -> Result<MadeRun, Error>;
+
+    /// Whether hosts share each run, in proportion to the ceilings that each of them measures before it.
+    fn divides(&self) -> bool {
+        false
+    }
 }
 
 impl<F: Fn(&Plan) -> Result<OpenedStore, Error>> MakeRun for F {

@@ -23,7 +23,7 @@ use tsb_core::schedule::{Group, Pace, Roster, Schedule, Speed, Timetable};
 use tsb_core::time::SECOND_NS;
 use tsb_stores::{Capabilities, Store};
 
-use super::preload::history;
+use super::preload::history_of;
 use super::run_context::RunContext;
 use super::sink::SinkTotals;
 use crate::audit::History;
@@ -103,7 +103,7 @@ impl<'a> QueryStreams<'a> {
             totals: Arc::clone(totals),
             start_ns,
             base,
-            history: history(&context.plan, &context.workload, base).unwrap_or_default(),
+            history: history_of(context, base),
             known: KnownSamples::new(context, base, live, written.as_ref()),
             written,
             streams,

@@ -10,7 +10,7 @@ use tsb_stores::Store;
 
 use super::assemble::ledger_inputs;
 use super::guarded_store::{caught, poisoned};
-use super::preload::history;
+use super::preload::history_of;
 use super::results::{Performed, ReadBack};
 use super::run_context::RunContext;
 use crate::audit::{Audit, Scope, is_unconfirmed, visibility_wait_ns};
@@ -66,7 +66,7 @@ fn audit(
 ) -> tsb_stores::Result<Audit> {
     let series = context.workload.catalog().len() as u64;
     controls.note(&format!("reading back {} series", units::count(series)));
-    let history = history(&context.plan, &context.workload, base).unwrap_or_default();
+    let history = history_of(context, base);
     let (rejected, _) = performed.rejects.named();
     let of_kinds = |wanted: &[ExceptionKind]| -> Vec<(u32, Range<u64>)> {
         let exceptions = performed.driven.exceptions.iter();

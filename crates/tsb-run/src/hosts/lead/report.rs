@@ -1,5 +1,7 @@
 //! Collects what the hosts measured, and reads back what those had sent that were lost.
 
+use tsb_core::Timestamp;
+use tsb_core::workload::FleetPart;
 use tsb_stores::Stats;
 
 use super::{Ended, Host, Leader, VerifyLost};
@@ -8,7 +10,7 @@ use crate::hosts::documents::{self, JOURNAL, PART};
 use crate::hosts::merge::{LostPart, MeasuredPart, Whole, merge};
 use crate::hosts::part::HostPart;
 use crate::journal;
-use crate::run::{MadeRun, OpenStore};
+use crate::run::{MadeRun, OpenStore, preload};
 use crate::spec::Spec;
 
 impl Leader<'_> {
@@ -57,16 +59,26 @@ impl Leader<'_> {
         let contents = lines.map(|lines| journal::parse(lines.as_bytes()));
         let journaled = contents.as_ref().and_then(|contents| contents.sections.last());
         let sent = journaled.map_or(0, |section| section.reached.sent);
+        let history = journaled.map_or(0, |_| self.history_of(host.part));
         let verified = match &contents {
             Some(contents) if !contents.sections.is_empty() => verify(contents).map(Box::new),
             _ => Err("it published no journal".to_owned()),
         };
         Ok(LostPart {
             why,
-            sent: sent.max(host.progress.sent),
+            sent: sent.max(host.progress.sent) + history,
             verified,
             clock: (host.joined.clock.offset_ns, host.joined.clock.uncertainty_ns),
         })
+    }
+
+    /// Samples of history that the host of a part had written when the run began.
+    fn history_of(&self, part: FleetPart) -> u64 {
+        let context = self.context;
+        let history = preload::history_of(context, Timestamp(0));
+        let samples = |group: usize| context.workload.samples_due(group, history.ticks(group)) as f64;
+        let due: f64 = part.range().map(samples).sum();
+        (due * context.workload.sent_share()).round() as u64
     }
 
     /// What a store holds that all hosts share.

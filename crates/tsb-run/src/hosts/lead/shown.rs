@@ -1,6 +1,6 @@
 //! Shows the run of many hosts as one: what they say of their intervals, added.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tsb_core::emit::LiveTotals;
 use tsb_core::latency::Cells;
@@ -9,7 +9,10 @@ use tsb_core::report::Interval;
 use super::Host;
 use crate::hosts::documents::{HostInterval, HostProgress};
 use crate::hosts::merge::add_interval;
-use crate::observer::{HostStatus, IntervalLatencies, Observer, Progress};
+use crate::observer::{HostStatus, IntervalLatencies, Observer, Phase, Progress};
+
+/// Most intervals that wait for a host.
+const OPEN_MAX: usize = 1_000;
 
 /// The intervals that some hosts have ended and others have not.
 #[derive(Debug, Default)]
@@ -26,7 +29,7 @@ pub(super) struct ShownIntervals {
 struct AddedInterval {
     interval: Interval,
     timed: IntervalLatencies,
-    hosts: usize,
+    hosts: BTreeSet<String>,
 }
 
 impl ShownIntervals {
@@ -38,15 +41,19 @@ impl ShownIntervals {
                 continue;
             }
             *next = of_host.number + 1;
-            self.open.entry(of_host.number).or_default().add(of_host);
+            self.open.entry(of_host.number).or_default().add(host, of_host);
+        }
+        while self.open.len() > OPEN_MAX {
+            self.open.pop_first();
         }
     }
 
-    /// Takes the intervals, in their order, of which `hosts` hosts have said something. One that was missed of a
-    /// host is dropped with the next that is whole.
-    pub(super) fn take_whole(&mut self, hosts: usize) -> Vec<(Interval, IntervalLatencies)> {
+    /// Takes the intervals, in their order, of which all of these hosts have said something. One that was missed
+    /// of a host is dropped with the next that is whole.
+    pub(super) fn take_whole(&mut self, hosts: &[&str]) -> Vec<(Interval, IntervalLatencies)> {
         let mut whole = Vec::new();
-        let last = self.open.iter().rev().find(|(_, added)| added.hosts >= hosts);
+        let is_whole = |added: &AddedInterval| hosts.iter().all(|host| added.hosts.contains(*host));
+        let last = self.open.iter().rev().find(|(_, added)| is_whole(added));
         let Some((&last, _)) = last else { return whole };
         self.shown = last + 1;
         let later = self.open.split_off(&self.shown);
@@ -54,7 +61,7 @@ impl ShownIntervals {
         whole.extend(
             ended
                 .into_values()
-                .filter(|added| added.hosts >= hosts)
+                .filter(is_whole)
                 .map(|added| (added.interval, added.timed)),
         );
         whole
@@ -62,8 +69,8 @@ impl ShownIntervals {
 }
 
 impl AddedInterval {
-    fn add(&mut self, of_host: &HostInterval) {
-        self.hosts += 1;
+    fn add(&mut self, host: &str, of_host: &HostInterval) {
+        self.hosts.insert(host.to_owned());
         self.interval.end_ns = self.interval.end_ns.max(of_host.interval.end_ns);
         add_interval(&mut self.interval, &of_host.interval);
         let timed = &of_host.timed;
@@ -88,20 +95,14 @@ fn added(sum: Option<Cells>, more: Option<&Cells>) -> Option<Cells> {
     }
 }
 
-/// Tells an observer how far all hosts are, `elapsed_ns` after they began.
-pub(super) fn tell(
-    observer: &dyn Observer,
-    hosts: &BTreeMap<String, Host>,
-    elapsed_ns: u64,
-    intervals: &mut ShownIntervals,
-) {
-    let mut progress = Progress {
-        elapsed_ns,
-        ..Progress::default()
-    };
+/// Tells an observer how far all hosts are.
+pub(super) fn tell(observer: &dyn Observer, hosts: &BTreeMap<String, Host>, intervals: &mut ShownIntervals) {
+    let mut progress = Progress::default();
     let mut totals = LiveTotals::default();
     let (mut accepted, mut rejected) = (0, 0);
     for (name, Host { progress: of_host, .. }) in hosts {
+        progress.elapsed_ns = progress.elapsed_ns.max(of_host.elapsed_ns);
+        totals.operations += of_host.operations;
         totals.samples += of_host.sent;
         totals.unknown += of_host.unknown;
         totals.shed += of_host.shed;
@@ -113,8 +114,13 @@ pub(super) fn tell(
     }
     (progress.totals, progress.accepted, progress.rejected) = (totals, Some(accepted), Some(rejected));
     observer.progress(&progress);
-    let left = hosts.values().filter(|host| host.lost.is_none()).count();
-    for (interval, timed) in intervals.take_whole(left.max(1)) {
+    // One that is lost, or has sent everything, ends no further interval.
+    let sending: Vec<&str> = hosts
+        .iter()
+        .filter(|(_, host)| host.lost.is_none() && host.progress.phase == Phase::Running.name())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    for (interval, timed) in intervals.take_whole(&sending) {
         observer.interval(&interval, &timed);
     }
     let statuses: Vec<HostStatus<'_>> = hosts.iter().map(|(name, host)| status(name, host)).collect();
@@ -160,18 +166,18 @@ mod tests {
     fn an_interval_is_shown_once_when_every_host_has_ended_it() {
         let mut intervals = ShownIntervals::default();
         intervals.add("a", &said(0..3));
-        assert!(intervals.take_whole(2).is_empty());
+        assert!(intervals.take_whole(&["a", "b"]).is_empty());
         // It says its last ones again.
         intervals.add("a", &said(1..3));
         intervals.add("b", &said(0..2));
-        let whole = intervals.take_whole(2);
+        let whole = intervals.take_whole(&["a", "b"]);
         let sent: Vec<(u64, u64)> = whole.iter().map(|(one, _)| (one.end_ns, one.sent)).collect();
         assert_eq!(sent, [(100, 20), (200, 22)]);
         let lag = whole[0].1.lag.as_ref().unwrap();
         assert_eq!((lag.first, &lag.counts[..]), (5, &[2, 4][..]));
         intervals.add("b", &said(0..3));
-        assert_eq!(intervals.take_whole(2).len(), 1);
-        assert!(intervals.take_whole(2).is_empty());
+        assert_eq!(intervals.take_whole(&["a", "b"]).len(), 1);
+        assert!(intervals.take_whole(&["a", "b"]).is_empty());
     }
 
     #[test]
@@ -179,10 +185,10 @@ mod tests {
         let mut intervals = ShownIntervals::default();
         intervals.add("a", &said(0..3));
         intervals.add("b", &said(2..3));
-        let whole = intervals.take_whole(2);
+        let whole = intervals.take_whole(&["a", "b"]);
         assert_eq!(whole.iter().map(|(one, _)| one.sent).collect::<Vec<_>>(), [24]);
         // A host that is lost is not waited for, either.
         intervals.add("a", &said(3..4));
-        assert_eq!(intervals.take_whole(1).len(), 1);
+        assert_eq!(intervals.take_whole(&["a"]).len(), 1);
     }
 }

@@ -10,6 +10,7 @@ use super::{Host, LOOK_NS, Leader};
 use crate::error::Error;
 use crate::hosts::documents::{ENDED, FAILED, HostProgress, STOP};
 use crate::hosts::liveness::lives_ns;
+use crate::observer::Phase;
 
 /// How often it says how far they are, in nanoseconds.
 const SAY_NS: u64 = SECOND_NS;
@@ -18,13 +19,20 @@ const REPORT_NS: u64 = 3_600 * SECOND_NS;
 /// Most hosts of which each has a line.
 const LINES_MAX: usize = 16;
 
+/// Whether a host has samples to send, as far as it was heard of.
+fn is_before_flush(host: &Host) -> bool {
+    ![Phase::Flushing, Phase::ReadingBack(0, 0), Phase::Reporting]
+        .map(Phase::name)
+        .contains(&host.progress.phase.as_str())
+}
+
 impl Leader<'_> {
-    /// Waits until every host has reported or is lost. They began at `start_ns` on the leader's clock.
-    pub(super) fn watch(&self, hosts: &mut BTreeMap<String, Host>, start_ns: u64) -> Result<(), Error> {
+    /// Waits until every host has reported or is lost.
+    pub(super) fn watch(&self, hosts: &mut BTreeMap<String, Host>) -> Result<(), Error> {
         let planned_ns = self.context.timetable.planned_ns();
         let deadline_ns = planned_ns.map(|ns| self.clock.now().saturating_add(ns).saturating_add(REPORT_NS));
         let (mut say_at, mut is_stopped) = (0, false);
-        let mut intervals = ShownIntervals::default();
+        let (mut intervals, mut was_sending) = (ShownIntervals::default(), true);
         loop {
             let ended: BTreeSet<String> = self
                 .coordination
@@ -33,8 +41,11 @@ impl Leader<'_> {
                 .map(|(name, _)| name)
                 .collect();
             self.find_lost(hosts, &ended)?;
-            let elapsed_ns = self.clock.now().saturating_sub(start_ns);
-            tell(&*self.controls.observer, hosts, elapsed_ns, &mut intervals);
+            tell(&*self.controls.observer, hosts, &mut intervals);
+            let is_sending = hosts.values().any(|host| host.lost.is_none() && is_before_flush(host));
+            if std::mem::replace(&mut was_sending, is_sending) && !is_sending {
+                self.controls.enter(Phase::Flushing);
+            }
             if hosts
                 .iter()
                 .all(|(name, host)| host.lost.is_some() || ended.contains(name))

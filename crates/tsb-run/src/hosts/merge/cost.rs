@@ -11,10 +11,10 @@ pub(super) fn cost(whole: &Whole<'_>, runs: &[&Run], ledger: &LedgerReport) -> C
     let weights: Vec<f64> = runs
         .iter()
         .map(|run| {
-            run.ledger
-                .counts
-                .count(Counter::Accepted)
-                .max(run.ledger.counts.count(Counter::Confirmed)) as f64
+            let counts = &run.ledger.counts;
+            let accepted = counts.count(Counter::Accepted).max(counts.count(Counter::Confirmed));
+            // Costs are of what was sent while the clock ran.
+            accepted.saturating_sub(run.preload.map_or(0, |preload| preload.accepted)) as f64
         })
         .collect();
     let all: f64 = weights.iter().sum();

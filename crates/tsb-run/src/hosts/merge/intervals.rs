@@ -9,7 +9,7 @@ use super::MeasuredPart;
 use crate::hosts::part::HostPart;
 use crate::run::by_interval;
 
-/// Intervals with one number are added: all hosts began at the same moment.
+/// Intervals of one time are added: all hosts began at the same moment.
 pub(super) fn intervals(measured: &[(&MeasuredPart, &HostPart)]) -> Vec<Interval> {
     let longest = measured
         .iter()
@@ -27,9 +27,18 @@ pub(super) fn intervals(measured: &[(&MeasuredPart, &HostPart)]) -> Vec<Interval
     // Recorded intervals of two hosts do not begin at the same nanosecond: each finds its place alone.
     let mut response: BTreeMap<usize, Histogram> = BTreeMap::new();
     for (_, part) in measured {
-        sums.iter_mut()
-            .zip(&part.run.intervals)
-            .for_each(|(sum, more)| add(sum, more));
+        let mut from_ns = 0_u64;
+        for more in &part.run.intervals {
+            let middle = from_ns.midpoint(more.end_ns);
+            from_ns = more.end_ns;
+            // By time: a host that stood still has one long interval, and fewer of them.
+            let index = ends
+                .partition_point(|&end| end < middle)
+                .min(ends.len().saturating_sub(1));
+            if let Some(sum) = sums.get_mut(index) {
+                add(sum, more);
+            }
+        }
         by_interval(&part.times.response, part.times.start_ns, &ends, |index, histogram| {
             response.entry(index).or_default().merge(histogram);
         });

@@ -1,8 +1,8 @@
 //! The verdict on the whole.
 
-use tsb_core::ledger::Counter;
+use tsb_core::ledger::{Counter, Ledger};
 use tsb_core::report::{LedgerReport, PhaseReport, Rate, Run};
-use tsb_core::verdict::{Evidence, Status, Verdict};
+use tsb_core::verdict::{Evidence, Status, Undelivered, Verdict};
 
 use super::figures::{added, noise};
 use super::{LostPart, MeasuredPart, Whole};
@@ -30,6 +30,7 @@ pub(super) fn verdict(
     let evidence = Evidence {
         received: counts.count(Counter::Accepted) + counts.count(Counter::Rejected),
         refused: counts.count(Counter::Rejected),
+        undelivered: undelivered(counts),
         asked_per_second: rate.asked_per_second,
         held_per_second: rate.held_per_second,
         ceiling_per_second: rate.ceiling_per_second,
@@ -57,12 +58,45 @@ pub(super) fn verdict(
             Err(lost) => (lost.status(), lost.reasons()),
         };
         verdict.status = verdict.status.min(status);
+        if let Ok(measured) = &part.result {
+            let crossed = measured
+                .run
+                .verdict
+                .measured
+                .iter()
+                .filter(|measured| measured.is_crossed());
+            verdict.measured.extend(crossed.cloned().map(|mut measured| {
+                measured.what = format!("{}: {}", part.name, measured.what);
+                measured
+            }));
+        }
         reasons.extend(why.into_iter().map(|why| format!("{}: {why}", part.name)));
     }
     if !reasons.is_empty() {
         verdict.reasons = reasons;
     }
     verdict
+}
+
+/// What did not reach the store, by where it was lost.
+fn undelivered(counts: &Ledger) -> Vec<Undelivered> {
+    let places = [
+        (
+            Counter::KernelDropped,
+            "in the receive buffers of listeners: give them more with --receive-buffer",
+        ),
+        (
+            Counter::LostInTransport,
+            "on the way to the store, or with a host that was lost",
+        ),
+        (Counter::Malformed, "at listeners, as records that they could not read"),
+    ];
+    let lost = places.into_iter().filter(|(counter, _)| counts.count(*counter) > 0);
+    lost.map(|(counter, place)| Undelivered {
+        samples: counts.count(counter),
+        place: place.to_owned(),
+    })
+    .collect()
 }
 
 impl LostPart {

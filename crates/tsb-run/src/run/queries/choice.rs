@@ -27,6 +27,8 @@ pub(super) struct QueryChoice<'a> {
     base: Timestamp,
     shape: QueryShape,
     seed: u64,
+    /// The number of this host's first thread among those of all hosts.
+    first_worker: u64,
 }
 
 impl<'a> QueryChoice<'a> {
@@ -45,6 +47,10 @@ impl<'a> QueryChoice<'a> {
             base,
             shape,
             seed,
+            first_worker: context
+                .plan
+                .query_turn
+                .map_or(0, |turn| (turn.host * context.plan.query_workers) as u64),
         }
     }
 
@@ -52,7 +58,8 @@ impl<'a> QueryChoice<'a> {
     /// range is everything before the end of the known samples. `None` while there is nothing to
     /// ask for.
     pub(super) fn choose(&self, slot: &Slot, ids: &mut Vec<SeriesId>) -> Option<TimeRange> {
-        let number = slot.tick.wrapping_mul(1 << 16).wrapping_add(u64::from(slot.group));
+        let worker = self.first_worker + u64::from(slot.group);
+        let number = slot.tick.wrapping_mul(1 << 16).wrapping_add(worker);
         let mut draws = Draws::new(self.seed, number);
         let mut end = Timestamp::MAX;
         for _ in 0..self.shape.series() {

@@ -15,7 +15,7 @@ use super::{AskedStream, StreamTimes};
 use crate::audit::NamedSamples;
 use crate::plan::QueryRate;
 use crate::run::path::PassResult;
-use crate::run::preload::history;
+use crate::run::preload::history_of;
 use crate::run::rejects::Rejects;
 use crate::run::run_context::RunContext;
 
@@ -105,7 +105,7 @@ pub(in crate::run) fn judge(
         ),
         unnamed,
     };
-    let history = history(&context.plan, &context.workload, base).unwrap_or_default();
+    let history = history_of(context, base);
     let judge_one = |asked: AskedStream| {
         let check = AnswerCheck::new(context, (base, &history), asked.stream.kind.shape(), capabilities);
         stream(&context.workload, check, &absent, asked)
