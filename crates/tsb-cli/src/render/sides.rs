@@ -3,7 +3,7 @@
 use tsb_core::report::{ComparisonEnd, SideComparison, SideRatio};
 use tsb_run::compare::is_headline;
 use tsb_run::threshold::Figure;
-use tsb_run::units::{Unit, exact_duration, nanos};
+use tsb_run::units::{Unit, exact_duration, nanos, scaled};
 
 use super::lines::{Lines, terminal_width};
 use super::thresholds;
@@ -75,7 +75,7 @@ pub fn ending(comparison: &SideComparison) -> String {
 pub fn sentence(comparison: &SideComparison, ratio: &SideRatio) -> String {
     let name = |side: usize| comparison.sides.get(side).map_or("?", |side| side.name.as_str());
     let (a, b) = (name(ratio.a_side), name(ratio.b_side));
-    let interval = format!("{:.3} to {:.3}", ratio.ratio_low, ratio.ratio_high);
+    let interval = format!("{} to {}", times(ratio.ratio_low), times(ratio.ratio_high));
     let unsure = if ratio.erratic {
         "; its rounds differ by more than noise explains"
     } else {
@@ -83,18 +83,37 @@ pub fn sentence(comparison: &SideComparison, ratio: &SideRatio) -> String {
     };
     match ratio.outcome.as_str() {
         "lower" | "higher" => format!(
-            "{}: {b} is {:.3} times {a} ({interval}){unsure}",
-            ratio.metric, ratio.ratio
+            "{}: {b} is {} times {a} ({interval}){unsure}",
+            ratio.metric,
+            times(ratio.ratio)
         ),
         "erratic" => format!(
             "{}: erratic, the rounds contradict each other ({interval})",
             ratio.metric
         ),
         _ => format!(
-            "{}: no difference was seen; one of {:.1} % would have been",
+            "{}: no difference was seen; one of {} would have been",
             ratio.metric,
-            100.0 * ratio.detectable
+            percent(ratio.detectable)
         ),
+    }
+}
+
+/// A ratio: of a few rounds that differ by much, the interval may end at any number.
+pub fn times(ratio: f64) -> String {
+    if ratio < 1_000.0 {
+        format!("{ratio:.3}")
+    } else {
+        scaled(ratio)
+    }
+}
+
+/// A relative difference in percent.
+pub fn percent(share: f64) -> String {
+    if share < 10.0 {
+        format!("{:.1} %", 100.0 * share)
+    } else {
+        "over 1000 %".to_owned()
     }
 }
 
@@ -129,14 +148,14 @@ fn pair(comparison: &SideComparison, a: usize, b: usize, lines: &mut Lines) {
             outcome => outcome,
         };
         lines.row(format!(
-            "  {:NAME$}{:>FIGURE$}{:>FIGURE$}{:>9.3}  {:>6.3} to {:>6.3}{:>10.1} %  {outcome}",
+            "  {:NAME$}{:>FIGURE$}{:>FIGURE$}{:>9}  {:>6} to {:>6}{:>12}  {outcome}",
             ratio.metric,
             unit.show(ratio.a),
             unit.show(ratio.b),
-            ratio.ratio,
-            ratio.ratio_low,
-            ratio.ratio_high,
-            100.0 * ratio.detectable,
+            times(ratio.ratio),
+            times(ratio.ratio_low),
+            times(ratio.ratio_high),
+            percent(ratio.detectable),
         ));
     }
     lines.sentence(

@@ -262,6 +262,41 @@ fn the_counts_of_a_stuck_write_are_exact() {
     );
 }
 
+/// A store that takes a tenth of what is due, and is stuck when the emitter has ended.
+#[test]
+fn what_was_never_sent_is_counted_once() {
+    #[derive(Debug)]
+    struct SlowStore;
+    impl Fault for SlowStore {
+        fn write(&self, inner: &dyn Store, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+            let clock = MonotonicClock::new();
+            clock.wait_until(clock.now() + SECOND_NS / 40);
+            inner.write(batch, refused)
+        }
+        fn flush(&self, _: &dyn Store, _: Scope<'_>, _: Durability) -> Result<()> {
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+    let kept = FinishedRuns::new(None);
+    let mut plan = plan("inproc", "400ms");
+    plan.stores.truncate(1);
+    let open = |_: &Plan| {
+        let store: Arc<dyn Store> = FaultyStore::new(MemoryStore::new(MemoryOptions::default()), SlowStore);
+        Ok(store.into())
+    };
+    assert!(run_each(&plan, &controls(), &open, &kept, |_| {}).unwrap().is_none());
+    let run = &kept.report().runs[0];
+    is_left_behind(run, "flush");
+    let count = |counter| run.ledger.counts.count(counter);
+    assert!(count(Counter::Sent) < 4_000, "{:?}", run.ledger);
+    // 20,000 per second for 0.4 s.
+    assert!((7_000..9_000).contains(&count(Counter::Due)), "{:?}", run.ledger);
+    let asked = run.rate.asked_per_second.unwrap();
+    assert!((18_000.0..22_000.0).contains(&asked), "{asked}");
+}
+
 #[test]
 fn a_store_stuck_behind_a_listener_leaves_what_its_counters_say() {
     let (report, known) = run(StuckCall::Write, &plan("tcp", "400ms"), &controls());

@@ -3,7 +3,7 @@
 //! Each worker alone writes its counters, and never waits for a reader. Counts are at most an
 //! operation old; the `interval_` figures and the live times are those of finished intervals.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::latency::{CELLS, Histogram, cell};
@@ -169,12 +169,14 @@ impl LiveWorker {
 
     /// The worker has done all that it is to do.
     pub(super) fn end(&self) {
-        self.has_ended.store(true, Relaxed);
+        // A reader of this finds the last counts.
+        self.has_ended.store(true, Release);
     }
 
-    /// Whether the worker has done all that it is to do.
+    /// Whether the worker has done all that it is to do. What [`Self::totals`] returns afterwards includes the
+    /// samples that it never sent.
     pub fn has_ended(&self) -> bool {
-        self.has_ended.load(Relaxed)
+        self.has_ended.load(Acquire)
     }
 
     /// This worker, now.

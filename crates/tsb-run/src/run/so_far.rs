@@ -29,6 +29,8 @@ struct WorkerPart {
     exceptions_dropped: u64,
     /// Samples whose operation cannot be identified.
     unnamed: u64,
+    /// Whether it has counted the samples that it never sent.
+    has_ended: bool,
 }
 
 /// The results of the emitter that began at `start_ns`.
@@ -86,6 +88,7 @@ fn worker(
     until_ns: u64,
     in_hand: Option<Timestamp>,
 ) -> WorkerPart {
+    let has_ended = live.has_ended();
     let totals = live.totals();
     let mut agenda = context.timetable.agenda(groups.clone());
     let operations = usize::try_from(live.issued()).unwrap_or(usize::MAX);
@@ -125,6 +128,7 @@ fn worker(
         exceptions: exceptions.into_iter().collect(),
         exceptions_dropped: 0,
         unnamed: live.excepted(),
+        has_ended,
     };
     part.up_to(context, &mut agenda, groups, frontier, until_ns)
 }
@@ -138,6 +142,7 @@ fn in_flight_worker(
     until_ns: u64,
     completed: Completed,
 ) -> WorkerPart {
+    let has_ended = live.has_ended();
     let totals = live.totals();
     let mut agenda = context.timetable.agenda(groups.clone());
     let operations = usize::try_from(live.issued()).unwrap_or(usize::MAX);
@@ -164,6 +169,7 @@ fn in_flight_worker(
             .collect(),
         exceptions_dropped: completed.exceptions_dropped,
         unnamed: live.excepted(),
+        has_ended,
     };
     part.up_to(context, &mut agenda, groups, issued.max(handed_over), until_ns)
 }
@@ -180,7 +186,10 @@ impl WorkerPart {
         until_ns: u64,
     ) -> Self {
         if context.timetable.pace.is_open_loop() {
-            let unsent = never_sent(context, agenda, groups.clone(), frontier, until_ns);
+            let mut unsent = never_sent(context, agenda, groups.clone(), frontier, until_ns);
+            if self.has_ended {
+                unsent.samples = 0;
+            }
             self.counts.shed.merge(unsent);
         }
         self.counts.due = self.counts.sent();

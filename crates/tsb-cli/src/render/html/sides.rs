@@ -11,7 +11,7 @@ use tsb_run::units::nanos;
 use super::markup::Markup;
 use super::{STYLE, begin};
 use crate::render::names::{moment, path};
-use crate::render::sides::{ending, headline, sentence, unequal_heading, unit};
+use crate::render::sides::{ending, headline, percent, sentence, times, unequal_heading, unit};
 
 const OWN_STYLE: &str = include_str!("sides.css");
 
@@ -162,14 +162,14 @@ fn row(comparison: &SideComparison, ratio: &SideRatio, reach: f64, page: &mut Ma
     let mut markup = String::new();
     let _ = writeln!(
         markup,
-        "<td class=\"ratio\">{:.3}</td><td>{:.3} to {:.3}</td><td class=\"axis\"><span class=\"one\"></span><span class=\"interval{}\" style=\"left:{low:.2}%;width:{:.2}%\"></span><span class=\"point\" style=\"left:{:.2}%\"></span></td><td>{:.1} %</td><td>{outcome}{}</td></tr>",
-        ratio.ratio,
-        ratio.ratio_low,
-        ratio.ratio_high,
+        "<td class=\"ratio\">{}</td><td>{} to {}</td><td class=\"axis\"><span class=\"one\"></span><span class=\"interval{}\" style=\"left:{low:.2}%;width:{:.2}%\"></span><span class=\"point\" style=\"left:{:.2}%\"></span></td><td>{}</td><td>{outcome}{}</td></tr>",
+        times(ratio.ratio),
+        times(ratio.ratio_low),
+        times(ratio.ratio_high),
         if is_sure { " is-sure" } else { "" },
         high - low,
         place(ratio.ratio, reach),
-        100.0 * ratio.detectable,
+        percent(ratio.detectable),
         if ratio.erratic && is_sure { ", erratic" } else { "" },
     );
     page.raw(&markup);
