@@ -12,8 +12,9 @@ use crate::shell::{capture, cargo, run, target_folder};
 use crate::table::Table;
 
 /// How the page shows it: the options that all comparisons share.
-pub(super) const COMMAND: &str =
-    "target/release/tsb compare SIDE SIDE --transport inproc --duration 2s --rounds 6 --budget 90s";
+pub(super) const COMMAND: &str = "target/release/tsb compare SIDE SIDE --rounds 6 --transport inproc --duration 2s";
+/// The rounds of a comparison; the first look at the ratios comes after as many.
+const ROUNDS: &str = "6";
 
 /// Comparisons of equal sides, for each store.
 const EQUAL: usize = 10;
@@ -28,8 +29,10 @@ pub(super) fn table() -> Result<String> {
     let program = target_folder()?.join("release/tsb");
     let database = folder("known-ratios-data")?.join("tsb.db");
     let sqlite = format!("sqlite:{}", database.display());
+    let slowed = slowed_store(&program, &database)?;
+    println!("{slowed}");
     let equal = equal_sides(&program, &[("memory", "memory:"), ("sqlite", &sqlite)])?;
-    Ok(format!("{equal}\n{}", slowed_store(&program, &database)?))
+    Ok(format!("{equal}\n{slowed}"))
 }
 
 /// A ratio as `tsb compare` states it.
@@ -86,6 +89,7 @@ fn equal_sides(program: &Path, stores: &[(&str, &str)]) -> Result<String> {
             let cells: Vec<&str> = std::iter::once(label.as_str())
                 .chain(cells.iter().map(String::as_str))
                 .collect();
+            println!("{}", cells.join("  "));
             table.row(&cells);
         }
     }
@@ -134,7 +138,7 @@ fn held(program: &Path, store: &str) -> Result<f64> {
 }
 
 fn compare(program: &Path, arguments: &[&str]) -> Result<Vec<Ratio>> {
-    let result = result(program, arguments)?;
+    let result = result(program, &[arguments, &["--rounds", ROUNDS]].concat())?;
     let ratios = result["comparisons"].as_array().context("a comparison has ratios")?;
     if ratios.is_empty() {
         bail!("tsb compare found no ratio: {}", result["notes"]);

@@ -13,8 +13,9 @@ use crate::terminal::pause;
 
 /// Between two looks whether it has ended.
 const LOOK_S: &str = "0.2";
-/// How long it may take to report after it was asked to stop; then it is killed.
-const GRACE_S: u64 = 60;
+/// How long it may take to report after it was asked to stop; then it is killed. It waits for the store as long as
+/// `--store-timeout` says, two minutes.
+const GRACE_S: u64 = 180;
 
 /// A program that runs, and the files that it prints into.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! How long each step takes, and the arguments that each step passes to `tsb`.
 
+use serde_json::Value;
+
 use super::targets::Target;
 
 /// What the two sizes of the fleet are called in the steps of a row.
@@ -117,13 +119,15 @@ pub(super) fn killed(target: &Target, store: &str, lengths: &Lengths) -> Vec<Str
 }
 
 /// The search for the largest number of series. Every probe is judged by the same objective beyond the delay
-/// that the store states.
-pub(super) fn capacity(target: &Target, store: &str, lengths: &Lengths, delay_ms: u64) -> Vec<String> {
+/// that the store states; the first has `first` series.
+pub(super) fn capacity(target: &Target, store: &str, lengths: &Lengths, (delay_ms, first): (u64, u64)) -> Vec<String> {
     let mut words = strings(&[
         "capacity",
         "--find",
         "series",
         "--no-passes",
+        "--series",
+        &first.to_string(),
         "--slo",
         &slo(target, delay_ms),
     ]);
@@ -141,6 +145,12 @@ pub(super) fn capacity(target: &Target, store: &str, lengths: &Lengths, delay_ms
         words.push("--no-verify".to_owned());
     }
     words
+}
+
+/// Whether a fixed run met the objective, beyond the delay that the store states.
+pub(super) fn is_objective_met(figure: &Value, delay_ms: u64) -> bool {
+    let is_fresh = |ms: f64| ms < (SLO_STALENESS_MS + delay_ms) as f64;
+    figure["verdict"] != "STORE-LIMITED" && figure["staleness_p99_ms"].as_f64().is_some_and(is_fresh)
 }
 
 /// The objective, as `tsb capacity` takes it. What is lost can only be counted where it is read back.
@@ -204,6 +214,16 @@ mod tests {
         let of = |name: &str| TARGETS.iter().find(|target| target.name == name).expect("it is listed");
         assert_eq!(slo(of("memory"), 0), "staleness.p99<2000ms,lost=0");
         assert_eq!(slo(of("victoriametrics"), 15_000), "staleness.p99<17000ms");
+    }
+
+    #[test]
+    fn a_run_meets_the_objective_if_it_kept_up_and_was_fresh() {
+        let figure = |verdict: &str, ms: f64| serde_json::json!({ "verdict": verdict, "staleness_p99_ms": ms });
+        assert!(is_objective_met(&figure("VALID", 1_999.0), 0));
+        assert!(is_objective_met(&figure("UNVERIFIED", 6_999.0), 5_000));
+        assert!(!is_objective_met(&figure("VALID", 2_000.0), 0));
+        assert!(!is_objective_met(&figure("STORE-LIMITED", 900.0), 0));
+        assert!(!is_objective_met(&serde_json::json!({}), 0));
     }
 
     #[test]

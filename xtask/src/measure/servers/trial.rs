@@ -54,19 +54,23 @@ impl Trial<'_> {
                 }
             }
         };
-        let mut delay_ms = 0;
+        let (mut delay_ms, mut is_met) = (0, false);
         let fleets = self.lengths.fleets.into_iter().zip(self.lengths.fixed_s);
         for (size, (series, seconds)) in SIZES.into_iter().zip(fleets) {
             step(&format!("fixed-{size}"), &mut || {
+                is_met = false;
                 let figure = self.fixed(target, series, seconds)?;
                 delay_ms = figure["visibility_delay_ms"].as_u64().unwrap_or(delay_ms);
+                is_met = plan::is_objective_met(&figure, delay_ms);
                 Ok(figure)
             });
             if target.no_queries.is_empty() {
                 step(&format!("queries-{size}"), &mut || self.queried(target, series));
             }
         }
-        step("capacity", &mut || self.capacity(target, delay_ms));
+        // The search begins where the larger fleet was, if that is below the capacity.
+        let first = self.lengths.fleets[usize::from(is_met)];
+        step("capacity", &mut || self.capacity(target, delay_ms, first));
         step("kill", &mut || {
             if target.is_server() {
                 self.killed_server(target)
@@ -115,9 +119,10 @@ impl Trial<'_> {
         })
     }
 
-    fn capacity(&self, target: &Target, delay_ms: u64) -> Result<Value> {
+    fn capacity(&self, target: &Target, delay_ms: u64, first: u64) -> Result<Value> {
         self.at_place(target, |place| {
-            let report = self.tsb(&plan::capacity(target, &place.store, &self.lengths, delay_ms))?;
+            let words = plan::capacity(target, &place.store, &self.lengths, (delay_ms, first));
+            let report = self.tsb(&words)?;
             Ok(row::capacity(&report, delay_ms))
         })
     }
