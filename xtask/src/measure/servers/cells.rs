@@ -153,7 +153,16 @@ pub(super) fn acknowledged(row: &Value) -> Cell {
         Some(count) if is_unconfirmed(step) => {
             Cell::with_note(thousands(count), "nothing is acknowledged: these were sent")
         }
-        Some(count) => Cell::of(thousands(count)),
+        Some(count) => match number(step, "unknown").filter(|&unknown| unknown > 0.0) {
+            Some(unknown) => {
+                let why = format!(
+                    "{} more were in requests that the kill left without an answer",
+                    thousands(unknown)
+                );
+                Cell::with_note(thousands(count), &why)
+            }
+            None => Cell::of(thousands(count)),
+        },
         None => Cell::absent("the step failed"),
     }
 }
@@ -182,16 +191,16 @@ pub(super) fn lost(row: &Value) -> Cell {
     }
 }
 
-/// Whether the ledger of a kill has nothing that was acknowledged.
+/// Whether nothing was acknowledged in the run of a kill.
 fn is_unconfirmed(step: &Value) -> bool {
-    step.get("lost_in_transport").is_some() && step.get("accepted").is_some()
+    step["confirmed"] == 0 && step["unknown"] == step["sent"]
 }
 
 fn kill_count(step: &Value) -> Option<f64> {
     if is_unconfirmed(step) {
         number(step, "sent")
     } else {
-        number(step, "accepted")
+        number(step, "confirmed").or_else(|| number(step, "accepted"))
     }
 }
 
@@ -376,6 +385,22 @@ mod tests {
         assert_eq!(
             (acknowledged(&row), lost(&row)),
             (Cell::of("14,000"), Cell::of("2,000"))
+        );
+        // One request was left without an answer: what was in it was not acknowledged, and is not lost.
+        let row = killed(json!({
+            "sent": 18_000, "confirmed": 17_950, "unknown": 50, "accepted": 17_950, "lost": 0, "lost_in_transport": 50,
+        }));
+        assert_eq!(
+            (acknowledged(&row).text.as_str(), lost(&row).text.as_str()),
+            ("17,950", "0")
+        );
+        assert!(acknowledged(&row).why.is_some_and(|why| why.starts_with("50 more")));
+        let row = killed(json!({
+            "sent": 18_000, "confirmed": 0, "unknown": 18_000, "accepted": 17_950, "lost": 0, "lost_in_transport": 50,
+        }));
+        assert_eq!(
+            (acknowledged(&row).text.as_str(), lost(&row).text.as_str()),
+            ("18,000", "50")
         );
         let row = killed(json!({ "everything": true }));
         assert_eq!(
