@@ -31,7 +31,7 @@ mod phase_faults;
 pub(crate) mod phases;
 pub(crate) mod preload;
 mod projection;
-mod queries;
+pub(crate) mod queries;
 mod read_back;
 mod read_through;
 mod recorded;
@@ -72,6 +72,8 @@ pub(crate) use interval_latencies::by_interval;
 pub use interval_latencies::with_latencies;
 pub use interval_recorder::{IntervalRecorder, SampleCounters};
 pub use journaled::{acceptance_of_emit, header_of_emit};
+#[cfg(feature = "hosts")]
+pub(crate) use judge::at_rate;
 pub use judge::read_back;
 pub use ledger::excepted;
 pub use ledger::{ExpectedAbsent, settle};

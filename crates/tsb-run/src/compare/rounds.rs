@@ -39,8 +39,8 @@ pub struct Compared {
     pub failed: Option<Error>,
 }
 
-/// Compares sides in rounds, whose runs `maker` makes. One side alone is repeated. `save` receives the comparison after every
-/// run, so that a process that dies leaves what was measured.
+/// Compares sides in rounds, whose runs `maker` makes. One side alone is repeated. `save` receives the comparison
+/// after every run, so that a process that dies leaves what was measured.
 ///
 /// # Errors
 /// If the plan cannot be used, or the first run cannot be made: nothing was measured by then.

@@ -19,9 +19,6 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate, of_
     violations.extend(of_queries.cloned());
     let counts = &ledger.counts;
     let refused = performed.rejects.total();
-    let judged = phases::judged(of_phases);
-    let peak = rate.peak;
-    let kept = peak.filter(|_| of_phases.is_empty() || judged.is_none());
     let interval_ns = context.workload.groups().iter().map(|group| group.interval_ns).min();
     Evidence {
         violations,
@@ -29,12 +26,6 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate, of_
         undelivered: undelivered(parts, counts, refused),
         received: counts.count(Counter::Accepted) + refused,
         refused,
-        asked_per_second: rate.asked_per_second,
-        held_per_second: rate.held_per_second,
-        ceiling_per_second: rate.ceiling_per_second,
-        peak_asked_per_second: peak.map(|peak| peak.asked_per_second),
-        peak_kept_share: kept.map(|peak| peak.kept_share),
-        phases: judged.unwrap_or_default(),
         own_lag_p99_ns: performed.driven.own_lag.total.quantile(0.99),
         interval_ns: interval_ns.map(|interval| context.speed().map_or(interval, |speed| speed.wall_ns(interval))),
         noise: performed.observed.noise.clone(),
@@ -43,9 +34,24 @@ pub(super) fn verdict(parts: &Parts<'_>, ledger: &LedgerReport, rate: &Rate, of_
             .iter()
             .filter_map(|stream| stream.evidence.clone())
             .collect(),
-        ..read_back(ledger)
+        ..at_rate(ledger, rate, of_phases)
     }
     .verdict()
+}
+
+/// The part of the evidence that comes from reading back, and from the rates of a run and of its phases.
+pub(crate) fn at_rate(ledger: &LedgerReport, rate: &Rate, of_phases: &[PhaseReport]) -> Evidence {
+    let judged = phases::judged(of_phases);
+    let kept = rate.peak.filter(|_| of_phases.is_empty() || judged.is_none());
+    Evidence {
+        asked_per_second: rate.asked_per_second,
+        held_per_second: rate.held_per_second,
+        ceiling_per_second: rate.ceiling_per_second,
+        peak_asked_per_second: rate.peak.map(|peak| peak.asked_per_second),
+        peak_kept_share: kept.map(|peak| peak.kept_share),
+        phases: judged.unwrap_or_default(),
+        ..read_back(ledger)
+    }
 }
 
 /// The part of the evidence that comes from reading back, at the end of a run or later by `tsb

@@ -19,6 +19,9 @@ const NEAR_SHARE: u64 = 4;
 
 /// The phases of a run by this process. `intervals` have their latencies already.
 pub(super) fn of(plan: &Plan, intervals: &[Interval], driven: &PassResult) -> Vec<PhaseReport> {
+    if plan.phases.is_empty() {
+        return Vec::new();
+    }
     let times = (!driven.is_partial).then(|| EmitterTimes::of(driven));
     let stopped_ns = driven.interrupted.then_some(driven.elapsed_ns);
     of_emitters(plan, intervals, stopped_ns, times.as_slice())
@@ -55,7 +58,7 @@ pub(crate) fn of_emitters(
 
 /// The phases that the verdict judges: those in which the plan does nothing to the store. `None`
 /// where one of them has no figures.
-pub(crate) fn judged(phases: &[PhaseReport]) -> Option<Vec<PhaseKept>> {
+pub(super) fn judged(phases: &[PhaseReport]) -> Option<Vec<PhaseKept>> {
     let whole = phases.iter().filter(|phase| phase.faults.is_none());
     let judged = whole.map(|phase| {
         Some(PhaseKept {

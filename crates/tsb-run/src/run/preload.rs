@@ -43,9 +43,6 @@ pub fn history(plan: &Plan, workload: &Workload, base: Timestamp) -> Result<Hist
 /// The same of a run that is planned already.
 pub(crate) fn history_of(context: &RunContext, base: Timestamp) -> History {
     let length_ns = context.plan.preload_ns.unwrap_or(0);
-    if length_ns == 0 {
-        return History::default();
-    }
     History::before(base, length_ns, &context.workload, &context.timetable.roster)
 }
 

@@ -35,6 +35,8 @@ use known::KnownSamples;
 use stream::{CheckedAnswers, QuerySource, QueryTarget};
 
 pub(super) use fit::check as check_fit;
+#[cfg(feature = "hosts")]
+pub(crate) use judge::NAMED_MAX;
 pub use judge::QueryTimes;
 pub(super) use judge::{JudgedStream, judge};
 pub use known::WrittenTimes;

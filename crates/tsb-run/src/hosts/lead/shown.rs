@@ -18,8 +18,6 @@ const OPEN_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct ShownIntervals {
     open: BTreeMap<u64, AddedInterval>,
-    /// The next interval of each host that is wanted, by the host's name.
-    next: BTreeMap<String, u64>,
     /// Intervals before this one were shown, or never will be.
     shown: u64,
 }
@@ -35,12 +33,7 @@ struct AddedInterval {
 impl ShownIntervals {
     /// Adds what a host says; it says each interval more than once.
     pub(super) fn add(&mut self, host: &str, said: &[HostInterval]) {
-        let next = self.next.entry(host.to_owned()).or_default();
         for of_host in said.iter().filter(|of_host| of_host.number >= self.shown) {
-            if of_host.number < *next {
-                continue;
-            }
-            *next = of_host.number + 1;
             self.open.entry(of_host.number).or_default().add(host, of_host);
         }
         while self.open.len() > OPEN_MAX {
@@ -70,7 +63,9 @@ impl ShownIntervals {
 
 impl AddedInterval {
     fn add(&mut self, host: &str, of_host: &HostInterval) {
-        self.hosts.insert(host.to_owned());
+        if !self.hosts.insert(host.to_owned()) {
+            return;
+        }
         self.interval.end_ns = self.interval.end_ns.max(of_host.interval.end_ns);
         add_interval(&mut self.interval, &of_host.interval);
         let timed = &of_host.timed;
@@ -97,23 +92,20 @@ fn added(sum: Option<Cells>, more: Option<&Cells>) -> Option<Cells> {
 
 /// Tells an observer how far all hosts are.
 pub(super) fn tell(observer: &dyn Observer, hosts: &BTreeMap<String, Host>, intervals: &mut ShownIntervals) {
-    let mut progress = Progress::default();
-    let mut totals = LiveTotals::default();
-    let (mut accepted, mut rejected) = (0, 0);
-    for (name, Host { progress: of_host, .. }) in hosts {
-        progress.elapsed_ns = progress.elapsed_ns.max(of_host.elapsed_ns);
-        totals.operations += of_host.operations;
-        totals.samples += of_host.sent;
-        totals.unknown += of_host.unknown;
-        totals.shed += of_host.shed;
-        accepted += of_host.accepted;
-        rejected += of_host.rejected;
-        let stalest = progress.staleness_ms.into_iter().chain(of_host.staleness_ms);
-        progress.staleness_ms = stalest.reduce(f64::max);
-        intervals.add(name, &of_host.intervals);
+    for (name, host) in hosts {
+        intervals.add(name, &host.progress.intervals);
     }
-    (progress.totals, progress.accepted, progress.rejected) = (totals, Some(accepted), Some(rejected));
-    observer.progress(&progress);
+    let sum = sum_of(hosts);
+    let mut totals = LiveTotals::default();
+    (totals.operations, totals.samples) = (sum.operations, sum.sent);
+    (totals.unknown, totals.shed) = (sum.unknown, sum.shed);
+    observer.progress(&Progress {
+        elapsed_ns: sum.elapsed_ns,
+        totals,
+        accepted: Some(sum.accepted),
+        rejected: Some(sum.rejected),
+        staleness_ms: sum.staleness_ms,
+    });
     // One that is lost, or has sent everything, ends no further interval.
     let sending: Vec<&str> = hosts
         .iter()
@@ -125,6 +117,26 @@ pub(super) fn tell(observer: &dyn Observer, hosts: &BTreeMap<String, Host>, inte
     }
     let statuses: Vec<HostStatus<'_>> = hosts.iter().map(|(name, host)| status(name, host)).collect();
     observer.hosts(&statuses);
+}
+
+/// How far all hosts are together, without intervals.
+pub(super) fn sum_of(hosts: &BTreeMap<String, Host>) -> HostProgress {
+    let mut sum = HostProgress {
+        phase: format!("{} hosts", hosts.len()),
+        ..HostProgress::default()
+    };
+    for Host { progress, .. } in hosts.values() {
+        sum.elapsed_ns = sum.elapsed_ns.max(progress.elapsed_ns);
+        sum.operations += progress.operations;
+        sum.sent += progress.sent;
+        sum.accepted += progress.accepted;
+        sum.rejected += progress.rejected;
+        sum.unknown += progress.unknown;
+        sum.shed += progress.shed;
+        let stalest = sum.staleness_ms.into_iter().chain(progress.staleness_ms);
+        sum.staleness_ms = stalest.reduce(f64::max);
+    }
+    sum
 }
 
 /// What is known of a host.

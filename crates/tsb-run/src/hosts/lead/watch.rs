@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use tsb_core::time::SECOND_NS;
 
-use super::shown::{ShownIntervals, status, status_of, tell};
+use super::shown::{ShownIntervals, status, status_of, sum_of, tell};
 use super::{Host, LOOK_NS, Leader};
 use crate::error::Error;
-use crate::hosts::documents::{ENDED, FAILED, HostProgress, STOP};
+use crate::hosts::documents::{ENDED, FAILED, STOP};
 use crate::hosts::liveness::lives_ns;
 use crate::observer::Phase;
 
@@ -110,20 +110,12 @@ impl Leader<'_> {
 
     /// A line for each host, and the sum.
     fn say(&self, hosts: &BTreeMap<String, Host>) {
-        let mut sum = HostProgress {
-            phase: format!("{} hosts", hosts.len()),
-            ..HostProgress::default()
-        };
-        for (name, host) in hosts {
-            if hosts.len() <= LINES_MAX {
+        if hosts.len() <= LINES_MAX {
+            for (name, host) in hosts {
                 self.controls.progress(&status(name, host).to_string());
             }
-            let progress = &host.progress;
-            sum.sent += progress.sent;
-            sum.accepted += progress.accepted;
-            let stalest = sum.staleness_ms.into_iter().chain(progress.staleness_ms);
-            sum.staleness_ms = stalest.reduce(f64::max);
         }
-        self.controls.progress(&status_of("all", &sum, None).to_string());
+        self.controls
+            .progress(&status_of("all", &sum_of(hosts), None).to_string());
     }
 }

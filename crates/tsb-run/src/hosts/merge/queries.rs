@@ -7,9 +7,7 @@ use tsb_core::report::QueryLatency;
 use super::MeasuredPart;
 use crate::hosts::part::HostPart;
 use crate::run::QueryTimes;
-
-/// Wrong answers of a stream that the report names; further ones are counted.
-const NAMED_MAX: usize = 100;
+use crate::run::queries::NAMED_MAX;
 
 /// Counts and rates add; quantiles are those of the added histograms.
 pub(super) fn queries(measured: &[(&MeasuredPart, &HostPart)]) -> BTreeMap<String, QueryLatency> {

@@ -6,7 +6,7 @@ use tsb_core::verdict::{Evidence, Status, Undelivered, Verdict};
 
 use super::figures::{added, noise};
 use super::{LostPart, MeasuredPart, Whole};
-use crate::run::{phases, read_back};
+use crate::run::at_rate;
 
 /// The verdict on the figures of the whole, or the worst on a part if that is worse.
 pub(super) fn verdict(
@@ -25,25 +25,17 @@ pub(super) fn verdict(
         .map(|group| group.interval_ns)
         .min();
     let runs: Vec<&Run> = measured().map(|part| &part.run).collect();
-    let judged = phases::judged(of_phases);
-    let kept = rate.peak.filter(|_| of_phases.is_empty() || judged.is_none());
     let evidence = Evidence {
         received: counts.count(Counter::Accepted) + counts.count(Counter::Rejected),
         refused: counts.count(Counter::Rejected),
         undelivered: undelivered(counts),
-        asked_per_second: rate.asked_per_second,
-        held_per_second: rate.held_per_second,
-        ceiling_per_second: rate.ceiling_per_second,
-        peak_asked_per_second: rate.peak.map(|peak| peak.asked_per_second),
-        peak_kept_share: kept.map(|peak| peak.kept_share),
-        phases: judged.unwrap_or_default(),
         own_lag_p99_ns: own_lag.quantile(0.99),
         interval_ns: interval_ns.map(|interval| {
             let speed = whole.context.speed();
             speed.map_or(interval, |speed| speed.wall_ns(interval))
         }),
         noise: noise(&runs),
-        ..read_back(ledger)
+        ..at_rate(ledger, rate, of_phases)
     };
     let mut verdict = evidence.verdict();
     let mut reasons = if verdict.status == Status::Valid {

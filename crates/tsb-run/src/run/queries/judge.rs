@@ -20,7 +20,7 @@ use crate::run::rejects::Rejects;
 use crate::run::run_context::RunContext;
 
 /// Wrong answers of a stream that the report names; further ones are counted.
-const NAMED_MAX: usize = 100;
+pub(crate) const NAMED_MAX: usize = 100;
 
 /// What a stream of queries came to.
 #[derive(Debug)]
@@ -184,7 +184,14 @@ fn stream(workload: &Workload, mut check: AnswerCheck<'_>, absent: &AbsentSample
     judged.named.sort_by_key(|(after_ns, _)| *after_ns);
     let name = asked.stream.name.clone();
     let is_closed = asked.stream.rate == QueryRate::Max;
-    let latency = latency(&asked.stream.asked(), is_closed, &judged, asked.times.as_ref());
+    let mut latency = latency(&asked.stream.asked(), is_closed, &judged, asked.times.as_ref());
+    let histograms = asked
+        .times
+        .as_ref()
+        .map(|times| QueryTimes::new(&times.latency, is_closed));
+    if let Some(histograms) = &histograms {
+        histograms.summarize(&mut latency, is_closed);
+    }
     let mut violations = asked.failures;
     if let Some((_, first)) = judged.named.first() {
         violations.push(format!(
@@ -206,10 +213,7 @@ fn stream(workload: &Workload, mut check: AnswerCheck<'_>, absent: &AbsentSample
     });
     JudgedStream {
         notes: notes(&name, &latency, asked.silence.as_deref()),
-        times: asked
-            .times
-            .as_ref()
-            .map(|times| QueryTimes::new(&times.latency, is_closed)),
+        times: histograms,
         name,
         latency,
         evidence,
@@ -227,7 +231,6 @@ fn latency(asked: &str, is_closed: bool, judged: &Judgement, times: Option<&Stre
     latency.wrong_answers = judged.named.iter().map(|(_, wrong)| wrong.clone()).collect();
     let Some(times) = times else { return latency };
     let counts = &times.counts;
-    QueryTimes::new(&times.latency, is_closed).summarize(&mut latency, is_closed);
     latency.shed = counts.shed.operations;
     latency.unanswered = counts.unknown.operations;
     let per_second = |queries: u64, ns: u64| queries as f64 * 1e9 / ns.max(1) as f64;
