@@ -231,7 +231,8 @@ fn carry_out(step: &Step, arguments: &[&str], folder: &Path, is_quick: bool) -> 
     ];
     let mut command = match step.program {
         Program::Cost => return Ok((cost::COMMAND.to_owned(), cost::table(cost::ROUNDS)?)),
-        Program::KnownRatios => return Ok((known_ratios::COMMAND.to_owned(), known_ratios::table()?)),
+        Program::EqualSides => return Ok((known_ratios::EQUAL_COMMAND.to_owned(), known_ratios::equal_table()?)),
+        Program::SlowedStore => return Ok((known_ratios::SLOWED_COMMAND.to_owned(), known_ratios::slowed_table()?)),
         Program::Example(name, features) => {
             let mut command = cargo(&["run", "--package", "tsb-bench", "--example", name]);
             command.args(profile);

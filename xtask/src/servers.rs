@@ -8,6 +8,7 @@
 mod carbon;
 mod cassandra;
 mod clickhouse;
+mod disturb;
 mod etcd;
 mod go_carbon;
 mod graphite;
@@ -60,6 +61,11 @@ trait Server: Sync {
 
     /// The program that a test may start by itself, once it is installed.
     fn program(&self) -> Option<String>;
+
+    /// Which of its processes leads the others, from 0.
+    fn leader(&self, _site: &Site) -> Result<usize> {
+        bail!("{} has no leader", self.name())
+    }
 }
 
 const SERVERS: &[&dyn Server] = &[
@@ -90,6 +96,7 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
         ["table", rest @ ..] => layouts::print(rest),
         ["equal", rest @ ..] => layouts::print_equal(rest),
         ["down", names @ ..] => down(names),
+        ["disturb", rest @ ..] => disturb::command(rest),
         ["status", "--format", "json", names @ ..] => {
             println!("{:#}", status(&choose(names)?)?);
             Ok(())
@@ -98,7 +105,10 @@ pub(crate) fn command(arguments: &[&str]) -> Result<()> {
             print!("{}", table(&status(&choose(names)?)?));
             Ok(())
         }
-        _ => bail!("servers: write up, down or status, then names (--format json after status), table or equal"),
+        _ => bail!(
+            "servers: write up, down or status, then names (--format json after status); disturb, a name and what \
+             happens to it; table or equal"
+        ),
     }
 }
 

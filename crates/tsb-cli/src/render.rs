@@ -11,6 +11,7 @@ mod hosts;
 pub mod html;
 pub mod lines;
 pub mod names;
+pub mod outages;
 pub mod phases;
 mod queries;
 mod scaling;

@@ -25,9 +25,9 @@ mod simulator;
 mod truth;
 
 pub use as_it_was::{RealTime, Report as AsItWasReport, VirtualTime};
-pub use corrected::{CorrectedOptions, corrected};
+pub use corrected::{CorrectedOptions, OutageOptions, corrected, with_outages};
 pub use defects::{Defect, Defects};
-pub use experiment::{MISTAKES, Request, measure, rows};
+pub use experiment::{DISTURBANCE_MAX_S, Disturb, MISTAKES, Request, measure, rows};
 pub use guid::Guid;
 pub use layout::{EtcdInterface, Layout, OpenedKeys, Opening};
 pub use listener::{FreshKeys, Heartbeat, Listener, poll};

@@ -34,6 +34,9 @@ use service_queue::ServiceQueue;
 pub struct ThrottleOptions {
     /// Service rate in samples per second: writes queue for their turn.
     pub rate_per_second: Option<u64>,
+    /// Makes each write take longer by this share of the time that the wrapped store took, in percent.
+    /// A rate has no effect on a write that takes longer than its service; this has.
+    pub slower_percent: Option<u64>,
     /// Nanoseconds from the start of one stall to the next.
     pub stall_every_ns: Option<u64>,
     /// Nanoseconds until the first stall; absent: `stall_every_ns`. Without `stall_every_ns` it is the
@@ -90,6 +93,7 @@ struct Window {
     end_ns: u64,
     // Its times count from the window's beginning.
     queue: Mutex<ServiceQueue>,
+    slower_percent: Option<u64>,
     plan: FaultPlan,
     // Number of samples so far: a sample's number decides whether it gets a fault.
     arrivals: AtomicU64,
@@ -103,6 +107,7 @@ impl Window {
             from_ns: window.from_ns,
             end_ns: window.end_ns,
             queue: Mutex::new(ServiceQueue::new(&window.options, 0)?),
+            slower_percent: window.options.slower_percent,
             plan: FaultPlan::new(&window.options)?,
             arrivals: AtomicU64::new(0),
             answers: AtomicU64::new(0),
@@ -115,6 +120,12 @@ impl Window {
         let service = lock(&self.queue).admit(now_ns - self.from_ns, samples);
         let within = |ns: u64| self.from_ns.saturating_add(ns).min(self.end_ns);
         (within(service.start), within(service.end))
+    }
+
+    /// How much longer a write takes that took `took_ns`.
+    fn extra_ns(&self, took_ns: u64) -> u64 {
+        let percent = self.slower_percent.unwrap_or(0);
+        u64::try_from(u128::from(took_ns) * u128::from(percent) / 100).unwrap_or(u64::MAX)
     }
 }
 
@@ -248,6 +259,15 @@ impl<S: Store> Throttle<S> {
         Ok(())
     }
 
+    /// As [`Self::pass`], and longer by a share of the time that it took.
+    fn pass_slowly(&self, window: &Window, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        let began = self.clock.now();
+        let result = self.pass(window, batch, refused);
+        let ended = self.clock.now();
+        self.hold_back(ended.saturating_add(window.extra_ns(ended - began)));
+        result
+    }
+
     /// Writes a batch with the faults of a window, without delays.
     fn pass(&self, window: &Window, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
         let first = window.arrivals.fetch_add(batch.len() as u64, Ordering::Relaxed);
@@ -339,7 +359,11 @@ impl<S: Store> Store for Throttle<S> {
         };
         let (start_ns, end_ns) = window.admit(since_ns, batch.len() as u64);
         self.hold_back(began_ns.saturating_add(start_ns));
-        let result = self.pass(window, batch, refused);
+        let result = if window.slower_percent.is_some() {
+            self.pass_slowly(window, batch, refused)
+        } else {
+            self.pass(window, batch, refused)
+        };
         self.hold_back(began_ns.saturating_add(end_ns));
         result
     }

@@ -1,38 +1,57 @@
 //! Measures what `tsb compare` says where the truth is known: of equal sides, and of a store that is slowed
 //! by a stated share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::folder;
-use crate::shell::{capture, cargo, run, target_folder};
+use crate::shell::{capture, cargo, empty_folder, remove_folder, run, target_folder};
 use crate::table::Table;
 
-/// How the page shows it: the options that all comparisons share.
-pub(super) const COMMAND: &str = "target/release/tsb compare SIDE SIDE --rounds 6 --transport inproc --duration 2s";
-/// The rounds of a comparison; the first look at the ratios comes after as many.
-const ROUNDS: &str = "6";
+/// How the page shows the comparisons of equal sides.
+pub(super) const EQUAL_COMMAND: &str =
+    "target/release/tsb compare SIDE SIDE --rounds 6 --transport inproc --duration 1s";
+/// How it shows those of a slowed store.
+pub(super) const SLOWED_COMMAND: &str =
+    "target/release/tsb compare SIDE SLOWED --rounds 8 --transport inproc --duration 1s --rate max";
 
 /// Comparisons of equal sides, for each store.
 const EQUAL: usize = 10;
 /// The figures that end a comparison, and the median.
 const FIGURES: [&str; 5] = ["held", "response.p50", "response.p99", "staleness.p99", "cost.store"];
-/// How much longer the slowed store takes for a sample, in percent, once for each comparison.
+/// How much longer the slowed store takes, in percent, once for each comparison.
 const SLOWER: [u32; 6] = [5, 5, 5, 1, 1, 1];
+/// A file system in memory: what is compared is the store and not the disk.
+const MEMORY: &str = "/dev/shm";
 
-/// Builds the program and returns both tables.
-pub(super) fn table() -> Result<String> {
-    run(&mut cargo(&["build", "--release", "--package", "tsb-cli"]))?;
-    let program = target_folder()?.join("release/tsb");
+/// Compares memory and SQLite with themselves.
+pub(super) fn equal_table() -> Result<String> {
+    let program = built()?;
     let database = folder("known-ratios-data")?.join("tsb.db");
-    let sqlite = format!("sqlite:{}", database.display());
-    let slowed = slowed_store(&program, &database)?;
-    println!("{slowed}");
-    let equal = equal_sides(&program, &[("memory", "memory:"), ("sqlite", &sqlite)])?;
-    Ok(format!("{equal}\n{slowed}"))
+    equal_sides(
+        &program,
+        &[
+            ("memory", "memory:"),
+            ("sqlite", &format!("sqlite:{}", database.display())),
+        ],
+    )
+}
+
+/// Compares SQLite with the same behind a throttle that makes each write take longer.
+pub(super) fn slowed_table() -> Result<String> {
+    let program = built()?;
+    let folder = empty_folder(Path::new(MEMORY).join("tsb-known-ratios"))?;
+    let table = slowed_store(&program, &folder.join("tsb.db"));
+    remove_folder(&folder)?;
+    table
+}
+
+fn built() -> Result<PathBuf> {
+    run(&mut cargo(&["build", "--release", "--package", "tsb-cli"]))?;
+    Ok(target_folder()?.join("release/tsb"))
 }
 
 /// A ratio as `tsb compare` states it.
@@ -76,7 +95,7 @@ fn equal_sides(program: &Path, stores: &[(&str, &str)]) -> Result<String> {
     let (mut stated, mut right) = (0, 0);
     for &(name, spec) in stores {
         for number in 1..=EQUAL {
-            let ratios = compare(program, &[spec, spec])?;
+            let ratios = compare(program, EQUAL_COMMAND, &[spec, spec])?;
             let cells = FIGURES.map(|figure| match ratios.iter().find(|ratio| ratio.metric == figure) {
                 Some(ratio) if ratio.contains(1.0) => ratio.interval(),
                 Some(ratio) => format!("{} *", ratio.interval()),
@@ -99,11 +118,15 @@ fn equal_sides(program: &Path, stores: &[(&str, &str)]) -> Result<String> {
     ))
 }
 
-/// Compares SQLite, as fast as it goes, with the same behind a service rate that makes each sample take longer.
+/// Compares SQLite, as fast as it goes, with the same when each write takes longer.
 fn slowed_store(program: &Path, database: &Path) -> Result<String> {
-    let throttled = |rate: f64| format!("throttle+sqlite:{}?throttle.rate={rate:.0}", database.display());
-    // A rate that never makes a write wait: both sides have the same wrapper.
-    let unslowed = throttled(1e15);
+    // Both sides have the same wrapper, which looks at the clock.
+    let slowed_by = |percent: u32| {
+        format!(
+            "throttle+sqlite:{}?throttle.slower_percent={percent}",
+            database.display()
+        )
+    };
     let mut table = Table::new(&[
         "slower by",
         ">true ratio",
@@ -113,44 +136,33 @@ fn slowed_store(program: &Path, database: &Path) -> Result<String> {
         "outcome",
     ]);
     for percent in SLOWER {
-        let per_sample_s = 1.0 / held(program, &unslowed)?;
-        let slowed = throttled(100.0 / (f64::from(percent) * per_sample_s));
-        let ratios = compare(program, &[&unslowed, &slowed, "--rate", "max"])?;
+        let ratios = compare(program, SLOWED_COMMAND, &[&slowed_by(0), &slowed_by(percent)])?;
         let held = ratios.iter().find(|ratio| ratio.metric == "held");
         let held = held.context("a comparison states the held rate")?;
-        table.row(&[
-            &format!("{percent} %"),
-            &format!("{:.4}", 100.0 / (100.0 + f64::from(percent))),
-            &format!("{:.4}", held.value),
-            &held.interval(),
-            &format!("{:.1} %", held.detectable * 100.0),
-            &held.outcome,
-        ]);
+        let cells = [
+            format!("{percent} %"),
+            format!("{:.4}", 100.0 / (100.0 + f64::from(percent))),
+            format!("{:.4}", held.value),
+            held.interval(),
+            format!("{:.1} %", held.detectable * 100.0),
+            held.outcome.clone(),
+        ];
+        println!("{}", cells.join("  "));
+        table.row(&cells.each_ref().map(String::as_str));
     }
     Ok(table.render())
 }
 
-/// The mean of the highest rate that a store holds.
-fn held(program: &Path, store: &str) -> Result<f64> {
-    let result = result(program, &[store, "--repeat", "3", "--rate", "max"])?;
-    let mean = &result["sides"][0]["figures"]["held"]["value"];
-    mean.as_f64().context("a repeated run states the held rate")
-}
-
-fn compare(program: &Path, arguments: &[&str]) -> Result<Vec<Ratio>> {
-    let result = result(program, &[arguments, &["--rounds", ROUNDS]].concat())?;
+/// Compares `sides` by the options of `command`.
+fn compare(program: &Path, command: &str, sides: &[&str]) -> Result<Vec<Ratio>> {
+    let options = command.split(' ').skip_while(|word| !word.starts_with("--"));
+    let mut compare = Command::new(program);
+    compare.arg("compare").args(sides).args(options);
+    compare.args(["--quiet", "--format", "json"]);
+    let result: Value = serde_json::from_str(&capture(&mut compare)?).context("tsb compare prints JSON")?;
     let ratios = result["comparisons"].as_array().context("a comparison has ratios")?;
     if ratios.is_empty() {
         bail!("tsb compare found no ratio: {}", result["notes"]);
     }
     ratios.iter().map(Ratio::of).collect()
-}
-
-/// What `tsb compare` prints as JSON.
-fn result(program: &Path, arguments: &[&str]) -> Result<Value> {
-    let mut command = Command::new(program);
-    command.arg("compare").args(arguments);
-    command.args(COMMAND.split(' ').skip_while(|word| *word != "--transport"));
-    command.args(["--quiet", "--format", "json"]);
-    serde_json::from_str(&capture(&mut command)?).context("tsb compare prints JSON")
 }

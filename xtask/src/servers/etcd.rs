@@ -75,20 +75,12 @@ impl Server for Etcd {
     /// Every node has to answer: one that lags would be a cluster of two.
     fn answers(&self, site: &Site) -> Result<()> {
         for port in site.ports() {
-            let ask = |words: &[&str]| {
-                let mut command = Command::new("etcdctl");
-                command
-                    .args(["--command-timeout=2s", "--endpoints", &url(port)])
-                    .args(words);
-                command.env("ETCDCTL_API", "3");
-                capture(&mut command)
-            };
-            ask(&["put", "tsb-probe", "42"])?;
-            let got = ask(&["get", "tsb-probe", "--print-value-only"])?;
+            ask(port, &["put", "tsb-probe", "42"])?;
+            let got = ask(port, &["get", "tsb-probe", "--print-value-only"])?;
             if got.trim() != "42" {
                 bail!("{} answers {got:?}", url(port));
             }
-            ask(&["del", "tsb-probe"])?;
+            ask(port, &["del", "tsb-probe"])?;
         }
         Ok(())
     }
@@ -96,8 +88,44 @@ impl Server for Etcd {
     fn program(&self) -> Option<String> {
         has("etcd", "--version").then(|| "etcd".to_owned())
     }
+
+    fn leader(&self, site: &Site) -> Result<usize> {
+        for (place, port) in site.ports().into_iter().enumerate() {
+            let status = ask(port, &["endpoint", "status", "--write-out=fields"])?;
+            let member = field(&status, "MemberID");
+            if member.is_some() && member == field(&status, "Leader") {
+                return Ok(place);
+            }
+        }
+        bail!("no member of {} leads", self.name)
+    }
+}
+
+/// What etcdctl prints for one member.
+fn ask(port: u16, words: &[&str]) -> Result<String> {
+    let mut command = Command::new("etcdctl");
+    command.args(["--command-timeout=2s", "--endpoints", &url(port)]);
+    capture(command.args(words).env("ETCDCTL_API", "3"))
+}
+
+/// A field of `--write-out=fields`: a line of `"NAME" : VALUE`.
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = status.lines();
+    lines.find_map(|line| line.strip_prefix(&format!("\"{name}\" : ")))
 }
 
 fn url(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::field;
+
+    #[test]
+    fn a_field_of_a_status_is_found_by_its_whole_name() {
+        let status = "\"ClusterID\" : 7\n\"MemberID\" : 42\n\"Leader\" : 42\n";
+        assert_eq!(field(status, "MemberID"), Some("42"));
+        assert_eq!(field(status, "Member"), None);
+    }
 }

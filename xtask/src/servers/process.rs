@@ -169,10 +169,20 @@ impl Process {
 
     /// Sends SIGKILL, and does not wait.
     pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Sends a signal.
+    pub(super) fn signal(&self, signal: Signal) {
         if let Some(handle) = self.handle() {
             // An error means that it has ended meanwhile.
-            let _ = pidfd_send_signal(&handle, Signal::KILL);
+            let _ = pidfd_send_signal(&handle, signal);
         }
+    }
+
+    /// Its number.
+    pub(super) const fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Waits until it has ended.

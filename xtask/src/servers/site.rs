@@ -94,6 +94,11 @@ impl Site {
         &self.store
     }
 
+    /// What was started, in order.
+    pub(super) fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
     /// The first port of each process.
     pub(super) fn ports(&self) -> Vec<u16> {
         self.processes

@@ -124,6 +124,17 @@ pub struct Hm9000Args {
     /// apps-added. Give it several times to leave out several.
     #[arg(long, value_name = "DEFECT")]
     pub without: Vec<String>,
+    /// Also disturb each store by this command line, and measure how long it takes to recover
+    ///
+    /// The shell runs it again and again while heartbeats are due, for the largest number of apps that the store
+    /// kept fresh. It returns when the disturbance is over, within 120 s and with exit code 0: such
+    /// as 'cargo xtask servers disturb etcd-three leader-killed', or what restarts a member on
+    /// another host.
+    #[arg(long, value_name = "COMMAND")]
+    pub outage: Option<String>,
+    /// Number of outages of each store, 20 to 30 s apart
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "outage", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub outages: u32,
     /// Seed of the simulated cluster and of the order of the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -1,10 +1,11 @@
 //! How many apps can HM9000 keep fresh? As it was: a timer; corrected: a complete scan that is
 //! held against the simulator.
 
+mod disturbance;
 pub(super) mod text;
 
 use tsb_core::report::Written;
-use tsb_core::report::experiment::hm9000::{Hm9000Plan, Reproduction};
+use tsb_core::report::experiment::hm9000::{Hm9000Plan, OutagePlan, Reproduction};
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::experiment::Folder;
@@ -51,7 +52,9 @@ pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
         folder: folder.path(),
         stop: interrupt::flag(),
     };
-    let details = measure(&request, &mut |what| say(common, what))?;
+    let command = args.outage.as_deref().unwrap_or_default();
+    let mut disturb = |_number| disturbance::run(command);
+    let details = measure(&request, &mut disturb, &mut |what| say(common, what))?;
     let exit = match (details.interrupted, details.failures.is_empty()) {
         (true, _) => Exit::Interrupted,
         (false, false) => Exit::Unreachable,
@@ -139,5 +142,9 @@ fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Hm90
         seconds: args.seconds.unwrap_or(if is_quick { 10 } else { 45 }),
         seconds_as_it_was: args.seconds_as_it_was.unwrap_or(if is_quick { 32 } else { 60 }),
         without: defects.without.iter().map(ToString::to_string).collect(),
+        outage: args.outage.clone().map(|command| OutagePlan {
+            command,
+            count: args.outages,
+        }),
     })
 }

@@ -133,6 +133,7 @@ fn what_hm9000_cannot_do_is_refused_before_it_starts() {
         ),
         (&["--without", "rust"], "advertise-bump"),
         (&["--apps", "0"], "it is from 1 to"),
+        (&["--outages", "3"], "--outage <COMMAND>"),
         (&["--out", "x.json", "--html", "x.json"], "name the same file"),
     ] {
         refuses("hm9000", arguments, words);

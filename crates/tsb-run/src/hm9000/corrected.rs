@@ -5,12 +5,14 @@
 //! heartbeat in the value and a time to live of 30 s. So an instance that is there says how old
 //! its news is, and one whose news stays away is gone.
 
+mod outages;
+mod overdue;
 mod scan;
 mod schedule;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tsb_core::latency::{Histogram, Quantiles};
 use tsb_core::report::experiment::hm9000::{CorrectedRun, Scan};
@@ -20,6 +22,7 @@ use tsb_stores::keyed::KeyedStore;
 
 use super::simulator::{HEARTBEAT_INTERVAL_S, Simulator, SimulatorOptions};
 use crate::error::{Error, panic_message};
+pub use outages::{OutageOptions, with_outages};
 use scan::Beats;
 use schedule::Schedule;
 use worker::Written;
@@ -55,7 +58,40 @@ struct Context<'a> {
     beats: &'a Beats,
     stop: &'a AtomicBool,
     start: u64,
-    end: u64,
+    /// The end of the schedule, in nanoseconds from the start. It can be brought forward.
+    end: AtomicU64,
+}
+
+impl Context<'_> {
+    /// Nanoseconds from the start.
+    fn now(&self) -> u64 {
+        self.clock.now() - self.start
+    }
+
+    fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Ends the schedule now.
+    fn end_now(&self) {
+        self.end.store(self.now(), Ordering::Release);
+    }
+}
+
+/// The complete scans of a run.
+struct Scans {
+    all: Vec<Scan>,
+    /// Whether the store could be read when nothing was written any more.
+    is_end_seen: bool,
+}
+
+/// A run and each of its puts, by worker.
+struct Driven<T> {
+    run: CorrectedRun,
+    written: Vec<Written>,
+    /// Whether the store could be read when nothing was written any more.
+    is_end_seen: bool,
+    conducted: T,
 }
 
 /// Runs it on an empty store. Failed puts are counted, and are no error.
@@ -68,6 +104,24 @@ pub fn corrected(
     store: &Arc<dyn KeyedStore>,
     clock: &dyn Clock,
 ) -> Result<CorrectedRun, Error> {
+    let driven = drive(options, store, clock, |_| ())?;
+    let Driven {
+        mut run,
+        written,
+        is_end_seen,
+        ..
+    } = driven;
+    judge(&mut run, &written, is_end_seen);
+    Ok(run)
+}
+
+/// Drives the store by the schedule, scans it, and calls `conduct` meanwhile.
+fn drive<T>(
+    options: &CorrectedOptions,
+    store: &Arc<dyn KeyedStore>,
+    clock: &dyn Clock,
+    conduct: impl FnOnce(&Context<'_>) -> T,
+) -> Result<Driven<T>, Error> {
     if options.simulator.new_apps > 0 {
         return Err(
             Error::plan("cannot add apps in the corrected experiment").because_of("its number of apps is fixed")
@@ -79,33 +133,42 @@ pub fn corrected(
     let schedules: Vec<Schedule> = (0..workers)
         .map(|worker| Schedule::new(&simulator, worker, workers, options.seconds))
         .collect();
-    let keys_due = schedules.iter().map(Schedule::keys).sum();
     let own = Process::own();
     let servers: Vec<Process> = options.servers.iter().filter_map(|pid| Process::watch(*pid)).collect();
-    let start = clock.now();
     let context = Context {
         store,
         clock,
         beats: &beats,
         stop: &options.stop,
-        start,
-        end: start + options.seconds * SECOND_NS,
+        start: clock.now(),
+        end: AtomicU64::new(options.seconds * SECOND_NS),
     };
-    let (written, scans) = run_threads(&context, &schedules)?;
-    let mut run = summed(&written, &scans);
+    let (written, scans, conducted) = run_threads(&context, &schedules, conduct)?;
+    let mut run = summed(&written, &scans.all, context.end());
     let capabilities = store.capabilities();
     run.durability = capabilities.acknowledges.to_string();
     run.copies = capabilities.copies;
     run.apps = options.simulator.apps;
-    run.seconds = options.seconds as f64;
-    run.keys_due = keys_due;
+    run.seconds = context.end() as f64 / SECOND_NS as f64;
+    run.keys_due = schedules
+        .iter()
+        .map(|schedule| schedule.keys_before(context.end()))
+        .sum();
     run.own = own.and_then(|process| process.usage());
     run.servers = servers.iter().filter_map(Process::usage).collect::<Vec<Usage>>();
-    judge(&mut run, &written);
-    Ok(run)
+    Ok(Driven {
+        run,
+        written,
+        is_end_seen: scans.is_end_seen,
+        conducted,
+    })
 }
 
-fn run_threads(context: &Context<'_>, schedules: &[Schedule]) -> Result<(Vec<Written>, Vec<Scan>), Error> {
+fn run_threads<T>(
+    context: &Context<'_>,
+    schedules: &[Schedule],
+    conduct: impl FnOnce(&Context<'_>) -> T,
+) -> Result<(Vec<Written>, Scans, T), Error> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writers: Vec<_> = schedules
@@ -113,6 +176,7 @@ fn run_threads(context: &Context<'_>, schedules: &[Schedule]) -> Result<(Vec<Wri
             .map(|schedule| scope.spawn(move || worker::run(context, schedule)))
             .collect();
         let scanning = scope.spawn(|| scan_often(context, &is_over));
+        let conducted = conduct(context);
         let written: Vec<_> = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         is_over.store(true, Ordering::Release);
         let scans = scanning.join();
@@ -120,44 +184,47 @@ fn run_threads(context: &Context<'_>, schedules: &[Schedule]) -> Result<(Vec<Wri
             Error::internal("a thread of the experiment panicked").because_of(panic_message(&*panic))
         };
         let written = written.into_iter().collect::<Result<Vec<_>, _>>().map_err(panicked)?;
-        Ok((written, scans.map_err(panicked)?))
+        Ok((written, scans.map_err(panicked)?, conducted))
     })
 }
 
 /// Scans as soon as every instance has been acknowledged, then again and again, and once when
 /// nothing is written any more.
-fn scan_often(context: &Context<'_>, is_over: &AtomicBool) -> Vec<Scan> {
-    let mut scans = Vec::new();
-    let mut next = context.start;
+fn scan_often(context: &Context<'_>, is_over: &AtomicBool) -> Scans {
+    let mut all = Vec::new();
+    let mut next = 0;
     loop {
         let is_last = is_over.load(Ordering::Acquire);
-        let is_due = context.clock.now() >= next && context.beats.are_all_acknowledged();
+        let is_due = context.now() >= next && context.beats.are_all_acknowledged();
         if is_due || is_last {
-            // A scan that fails has found nothing out; the last one is then absent, and the run
-            // does not count as kept.
-            scans.extend(context.beats.scan(context.store, context.clock, context.start));
-            next = context.clock.now() + SCAN_EVERY_NS;
-        }
-        if is_last {
-            return scans;
+            // A scan that fails has found nothing out.
+            let scan = context.beats.scan(context.store, context.clock, context.start);
+            all.extend(scan);
+            next = context.now() + SCAN_EVERY_NS;
+            if is_last {
+                let is_end_seen = scan.is_some();
+                return Scans { all, is_end_seen };
+            }
         }
         let look = context.clock.now() + SECOND_NS / 20;
         context.clock.wait_until(look);
     }
 }
 
-fn summed(written: &[Written], scans: &[Scan]) -> CorrectedRun {
+fn summed(written: &[Written], scans: &[Scan], end: u64) -> CorrectedRun {
     let mut responses = Histogram::new();
     let mut run = CorrectedRun::default();
-    let (mut last_done, mut last_interval) = (0, Vec::new());
+    let mut last_done = 0;
     for worker in written {
         responses.merge(&worker.responses);
         run.keys_acknowledged += worker.acknowledged;
         run.keys_failed += worker.failed;
         run.keys_late += worker.late;
         last_done = last_done.max(worker.last_done);
-        last_interval.extend_from_slice(&worker.last_interval_s);
     }
+    let all = written.iter().flat_map(|worker| &worker.puts);
+    let of_last_interval = all.filter(|put| put.due + HEARTBEAT_INTERVAL_S * SECOND_NS >= end);
+    let last_interval: Vec<f64> = of_last_interval.map(|put| put.took_seconds()).collect();
     run.response = Quantiles::new(&responses);
     run.keys_per_second = run.keys_acknowledged as f64 * SECOND_NS as f64 / last_done.max(1) as f64;
     run.behind_seconds = tsb_core::stats::median(&last_interval).unwrap_or_default();
@@ -168,8 +235,11 @@ fn summed(written: &[Written], scans: &[Scan]) -> CorrectedRun {
 }
 
 /// Says whether the store kept all instances fresh, and if not, why.
-fn judge(run: &mut CorrectedRun, written: &[Written]) {
+fn judge(run: &mut CorrectedRun, written: &[Written], is_end_seen: bool) {
     let mut broke = Vec::new();
+    if !is_end_seen {
+        broke.push("the store could not be read when nothing was written any more".to_owned());
+    }
     if let Some(error) = written.iter().find_map(|worker| worker.first_error.as_ref()) {
         broke.push(format!("{} keys failed: {error}", run.keys_failed));
     } else if run.keys_failed > 0 {
@@ -190,7 +260,7 @@ fn judge(run: &mut CorrectedRun, written: &[Written]) {
             let last = run.scans.last().copied().unwrap_or_default();
             broke.push(format!(
                 "no scan found every instance; the last one missed {} of {}",
-                last.missing + last.wrong + last.stale,
+                last.not_fresh(),
                 last.expected
             ));
         }
@@ -200,7 +270,7 @@ fn judge(run: &mut CorrectedRun, written: &[Written]) {
                 format!(
                     "at {:.0} s {} of {} instances were not fresh any more",
                     scan.at_seconds,
-                    scan.missing + scan.wrong + scan.stale,
+                    scan.not_fresh(),
                     scan.expected
                 )
             }));

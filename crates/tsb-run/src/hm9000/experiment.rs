@@ -4,16 +4,16 @@
 mod published;
 mod summary;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tsb_core::report::experiment::hm9000::{AsItWas, CorrectedRun, Hm9000Details, Hm9000Plan};
+use tsb_core::report::experiment::hm9000::{AsItWas, CorrectedRun, Hm9000Details, Hm9000Plan, OutagePlan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 
 use super::as_it_was::{RealTime, Report, VirtualTime};
-use super::corrected::{CorrectedOptions, corrected};
+use super::corrected::{CorrectedOptions, OutageOptions, corrected, with_outages};
 use super::defects::Defects;
 use super::layout::{EtcdInterface, Layout, OpenedKeys, Opening};
 use super::simulator::SimulatorOptions;
@@ -35,6 +35,14 @@ const VIRTUAL_APPS: [usize; 10] = [
     1_000, 10_000, 20_000, 25_000, 30_000, 30_500, 50_000, 70_000, 100_000, 200_000,
 ];
 const VIRTUAL_APPS_QUICK: [usize; 3] = [1_000, 30_500, 100_000];
+/// The pause before an outage, in seconds: at least two intervals of heartbeats.
+const PAUSE_S: RangeInclusive<u64> = 20..=30;
+/// How long one disturbance may take, in seconds.
+pub const DISTURBANCE_MAX_S: u64 = 120;
+
+/// Disturbs a store; it is given the number of the outage, from 1, and returns when the disturbance is
+/// over, within [`DISTURBANCE_MAX_S`] seconds.
+pub type Disturb<'a> = dyn FnMut(u32) -> Result<(), Error> + 'a;
 
 /// What is asked of the experiment.
 #[derive(Debug)]
@@ -69,11 +77,15 @@ struct Experiment<'a> {
 }
 
 /// Runs the experiment. A store that cannot be used is a failure in the result, and the others go
-/// on.
+/// on. `disturb` is called if the plan asks for outages.
 ///
 /// # Errors
 /// [`Error::Internal`] for a defect of tsb.
-pub fn measure(request: &Request<'_>, say: &mut dyn FnMut(&str)) -> Result<Hm9000Details, Error> {
+pub fn measure(
+    request: &Request<'_>,
+    disturb: &mut Disturb<'_>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Hm9000Details, Error> {
     let mut experiment = Experiment {
         request,
         say,
@@ -83,9 +95,12 @@ pub fn measure(request: &Request<'_>, say: &mut dyn FnMut(&str)) -> Result<Hm900
     experiment.in_virtual_time()?;
     experiment.as_it_was();
     experiment.corrected();
+    summary::summarize(&mut experiment.details, &request.plan.stores);
+    if let Some(outage) = &request.plan.outage {
+        experiment.disturbed(outage, disturb);
+    }
     let mut details = experiment.details;
     details.interrupted = request.stop.load(Ordering::Relaxed);
-    summary::summarize(&mut details, &request.plan.stores);
     Ok(details)
 }
 
@@ -229,16 +244,7 @@ impl Experiment<'_> {
     fn one_corrected(&mut self, layout: &Layout, apps: usize, round: u32) -> Result<CorrectedRun, Error> {
         let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
         let opened = self.open(layout, 1, &clock)?;
-        let options = CorrectedOptions {
-            simulator: SimulatorOptions {
-                new_apps: 0,
-                ..self.cluster(apps)
-            },
-            seconds: self.request.plan.seconds,
-            workers: IN_FLIGHT,
-            servers: layout.servers(),
-            stop: Arc::clone(&self.request.stop),
-        };
+        let options = self.corrected_options(layout, apps);
         let run = corrected(&options, &opened.store(), &*clock);
         let removed = opened.remove();
         let run = CorrectedRun {
@@ -247,6 +253,63 @@ impl Experiment<'_> {
             ..run?
         };
         removed.map(|()| run)
+    }
+
+    fn corrected_options(&self, layout: &Layout, apps: usize) -> CorrectedOptions {
+        CorrectedOptions {
+            simulator: SimulatorOptions {
+                new_apps: 0,
+                ..self.cluster(apps)
+            },
+            seconds: self.request.plan.seconds,
+            workers: IN_FLIGHT,
+            servers: layout.servers(),
+            stop: Arc::clone(&self.request.stop),
+        }
+    }
+
+    /// Each store, with the largest number of apps that it kept fresh, while it is disturbed.
+    fn disturbed(&mut self, outage: &OutagePlan, disturb: &mut Disturb<'_>) {
+        for layout in &self.request.layouts {
+            if self.is_stopped() {
+                return;
+            }
+            if let Err(error) = self.one_disturbed(layout, outage, disturb) {
+                self.details.failures.push(format!("outages, {layout}: {error}"));
+            }
+        }
+    }
+
+    fn one_disturbed(&mut self, layout: &Layout, outage: &OutagePlan, disturb: &mut Disturb<'_>) -> Result<(), Error> {
+        let store = layout.to_string();
+        let found = self.details.breaks.iter().find(|found| found.store == store);
+        let Some(apps) = found.and_then(|found| found.kept) else {
+            return Err(Error::plan("it kept no number of apps fresh that could be disturbed"));
+        };
+        (self.say)(&format!("outages: {store}, {apps} apps, {} outages", outage.count));
+        let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+        let opened = self.open(layout, 1, &clock)?;
+        let options = CorrectedOptions {
+            // The outages end it; each may take as long as it is allowed to.
+            seconds: u64::from(outage.count + 2) * (PAUSE_S.end() + DISTURBANCE_MAX_S),
+            // Processes that are killed and started again are others then.
+            servers: Vec::new(),
+            ..self.corrected_options(layout, apps)
+        };
+        let outages = OutageOptions {
+            count: outage.count,
+            pause_s: PAUSE_S,
+            seed: self.request.plan.seed,
+        };
+        let run = with_outages(&options, &outages, &opened.store(), &*clock, disturb);
+        let removed = opened.remove();
+        let mut run = run?;
+        run.run.store = store;
+        if let Some(failure) = &run.failure {
+            self.details.failures.push(format!("outages, {layout}: {failure}"));
+        }
+        self.details.outage_runs.push(run);
+        removed
     }
 
     fn open(&mut self, layout: &Layout, in_flight: usize, clock: &Arc<dyn Clock>) -> Result<OpenedKeys, Error> {

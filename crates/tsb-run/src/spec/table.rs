@@ -234,6 +234,12 @@ static KNOWN: &[StoreInfo] = &[
         options: &[
             option("throttle.rate", Kind::Count, None, "service rate, samples per second"),
             option(
+                "throttle.slower_percent",
+                Kind::Count,
+                None,
+                "how much longer each write takes than the store needs for it",
+            ),
+            option(
                 "throttle.stall_every",
                 Kind::Duration,
                 None,
@@ -516,6 +522,7 @@ fn ring_options(values: &Values<'_>) -> Result<RingOptions> {
 fn throttle_options(values: &Values<'_>) -> Result<ThrottleOptions> {
     Ok(ThrottleOptions {
         rate_per_second: values.count("throttle.rate")?,
+        slower_percent: values.count("throttle.slower_percent")?,
         stall_every_ns: values.duration_ns("throttle.stall_every")?.map(|ns| ns as u64),
         stall_first_ns: None,
         stall_for_ns: values.duration_ns("throttle.stall_for")?.map(|ns| ns as u64),

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 #[cfg(feature = "hosts")]
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_core::{Batch, SeriesId, Timestamp};
+use tsb_run::Error;
+use tsb_run::hm9000::{CorrectedOptions, Layout, Opening, OutageOptions, SimulatorOptions, with_outages};
 use tsb_stores::conformance::libtest_mimic::{Failed, Trial};
 #[cfg(feature = "hosts")]
 use tsb_stores::parts::lock;
@@ -25,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("many_in_flight", many_in_flight),
         ("killed_with_many_in_flight", killed_with_many_in_flight),
         ("the_leader_is_killed", leader_killed),
+        ("apps_are_reported_again_after_the_leader_is_killed", outages),
         ("a_server_that_misbehaves", misbehaves),
         ("nobody_answers", |_| nobody_answers("etcd")),
         #[cfg(feature = "hosts")]
@@ -193,6 +197,60 @@ fn leader_killed(program: &str) -> Result<(), Failed> {
         return Err(format!("three members, and {:?}", store.capabilities()).into());
     }
     survives(&*store, Survivors::All, |_| daemons[leader].kill())
+}
+
+/// The experiment of HM9000 goes on while the leader is killed and started again, twice.
+fn outages(program: &str) -> Result<(), Failed> {
+    let mut daemons = three(program)?;
+    let hosts: Vec<String> = daemons
+        .iter()
+        .map(|daemon| format!("127.0.0.1:{}", daemon.port()))
+        .collect();
+    let layout: Layout = format!("etcd3:{}", hosts.join(",")).parse()?;
+    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
+    let folder = tempfile::tempdir()?;
+    let opened = layout.open(&Opening {
+        place: 1,
+        folder: folder.path(),
+        in_flight: 1,
+        clock: Arc::clone(&clock),
+    })?;
+    let options = CorrectedOptions {
+        simulator: SimulatorOptions {
+            apps: 1_000,
+            new_apps: 0,
+            ..SimulatorOptions::default()
+        },
+        seconds: 600,
+        workers: 8,
+        servers: Vec::new(),
+        stop: Arc::default(),
+    };
+    let outages = OutageOptions {
+        count: 2,
+        pause_s: 21..=22,
+        seed: 1,
+    };
+    let mut kill = |_number| {
+        let mut outage = || {
+            let leader = leader(&daemons)?;
+            daemons[leader].kill()?;
+            clock.wait_until(clock.now() + 2 * SECOND_NS);
+            daemons[leader].restart()
+        };
+        let because = |error: Failed| Error::plan("no leader was killed").because_of(error.message().unwrap_or("-"));
+        outage().map_err(because)
+    };
+    let run = with_outages(&options, &outages, &opened.store(), &*clock, &mut kill)?;
+    opened.remove()?;
+    let are_all_over = run
+        .outages
+        .iter()
+        .all(|outage| outage.recovered_after_seconds.is_some());
+    if run.failure.is_some() || run.outages.len() != 2 || !are_all_over || run.run.lost > 0 || run.run.copies != 2 {
+        return Err(format!("{run:?}").into());
+    }
+    Ok(())
 }
 
 fn misbehaves(program: &str) -> Result<(), Failed> {

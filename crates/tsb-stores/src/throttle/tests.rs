@@ -21,11 +21,96 @@ fn ring() -> RingStore {
 fn over<S: Store>(inner: S, options: ThrottleOptions) -> (Throttle<S>, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new());
     let store = Throttle::new(inner, options, clock.clone()).unwrap();
+    define(&store);
+    (store, clock)
+}
+
+/// The 20 series.
+fn define<S: Store>(store: &Throttle<S>) {
     let series: Vec<_> = (0..20)
         .map(|id| (SeriesId(id), SeriesKey::new(format!("s{id}"))))
         .collect();
     store.define(&series).unwrap();
-    (store, clock)
+}
+
+/// A store of which each write takes a millisecond of a clock that only it moves.
+#[derive(Debug)]
+struct Working(NullStore, Arc<ManualClock>);
+
+impl fmt::Display for Working {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Store for Working {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn define(&self, series: &[(SeriesId, SeriesKey)]) -> Result<()> {
+        self.0.define(series)
+    }
+
+    fn write(&self, batch: &Batch<'_>, refused: &mut Refusals) -> Result<Ack> {
+        self.1.advance(1_000_000);
+        self.0.write(batch, refused)
+    }
+
+    fn durable(&self, level: Durability) -> Position {
+        self.0.durable(level)
+    }
+
+    fn flush(&self, scope: Scope<'_>, level: Durability) -> Result<()> {
+        self.0.flush(scope, level)
+    }
+
+    fn query(&self, query: &Query<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.0.query(query, visit)
+    }
+
+    fn newest(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.0.newest(series, into)
+    }
+
+    fn newest_accepted(&self, series: &[SeriesId], into: &mut [Option<Timestamp>]) -> Result<()> {
+        self.0.newest_accepted(series, into)
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+}
+
+/// A write is longer by a share of what it took. A service rate that takes less than the write has no
+/// effect, because both go on at once.
+#[test]
+fn a_slower_store_takes_longer_by_a_share_of_its_own_time() {
+    for (slower_percent, rate_per_second, took_ns) in [
+        (Some(5), None, 1_050_000),
+        (Some(100), None, 2_000_000),
+        (Some(0), None, 1_000_000),
+        // 20 samples take 50 us at this rate.
+        (None, Some(400_000), 1_000_000),
+        (Some(5), Some(400_000), 1_050_000),
+        (Some(5), Some(10_000), 2_000_000),
+    ] {
+        let clock = Arc::new(ManualClock::new());
+        let options = ThrottleOptions {
+            rate_per_second,
+            slower_percent,
+            ..ThrottleOptions::default()
+        };
+        let inner = Working(NullStore::new(), Arc::clone(&clock));
+        let store = Throttle::new(inner, options, clock.clone()).unwrap();
+        define(&store);
+        fill(&store, 1);
+        assert_eq!(clock.now(), took_ns, "{options:?}");
+    }
 }
 
 /// Writes `ticks` ticks of 20 series; what was accepted, and every refusal as a sample.

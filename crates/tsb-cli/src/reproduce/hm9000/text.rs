@@ -1,12 +1,14 @@
 //! Formats the result as text.
 
+mod outages;
+
 use std::fmt::Write;
 
 use tsb_core::report::experiment::Row;
 use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Hm9000Details, Reproduction};
 use tsb_run::units;
 
-use crate::render::experiment_figures::{mean, mean_and_half};
+use crate::render::experiment_figures::{dash, mean, mean_and_half};
 use crate::reproduce::sentences;
 
 /// Lines of the original's output that are shown, at the end of its first run.
@@ -23,6 +25,7 @@ pub(in crate::reproduce) fn page(result: &Reproduction) -> String {
     }
     as_it_was(&mut out, details);
     curve(&mut out, result);
+    outages::outages(&mut out, result);
     published(&mut out, &experiment.rows);
     let heading = "What the original got wrong, or left unmeasured";
     sentences(&mut out, heading, &experiment.mistakes);
@@ -96,15 +99,16 @@ fn curve(out: &mut String, result: &Reproduction) {
     }
     let _ = writeln!(
         out,
-        "{:>9}  {:24}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
-        "apps", "store", "all there s", "keys/s", "put p90 ms", "CPU s / 1M", "kept"
+        "{:>9}  {:24}  {:>14}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
+        "apps", "store", "called fresh s", "all there s", "keys/s", "put p90 ms", "CPU s / 1M", "kept"
     );
     for point in result.experiment.details.curve.iter().filter(|point| point.rounds > 0) {
         line(out, point);
     }
     let _ = writeln!(
         out,
-        "+-: half of the 95 % interval over the rounds, which is wide for two. keys/s: acknowledged, from the first put \
+        "called fresh: when the timer of the run as it was said so, - where it never did or there was no such run. \
+         +-: half of the 95 % interval over the rounds, which is wide for two. keys/s: acknowledged, from the first put \
          to the last answer; in a run of 10 s the keys of 10 s are due within 9 s. put: from when it was due. CPU: of \
          the whole process with load, scans and embedded store, and of servers on this machine."
     );
@@ -124,9 +128,10 @@ fn curve(out: &mut String, result: &Reproduction) {
 fn line(out: &mut String, point: &CurvePoint) {
     let _ = writeln!(
         out,
-        "{:>9}  {:24}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
+        "{:>9}  {:24}  {:>14}  {:>17}  {:>19}  {:>19}  {:>12}  {:>5}",
         units::count(point.apps as u64),
         point.store,
+        point.document_fresh_at.map_or_else(dash, |at| format!("{at:.1}")),
         mean_and_half(point.fresh_at, 2),
         mean_and_half(point.keys_per_second, 0),
         mean_and_half(point.response_p90_ms, 1),

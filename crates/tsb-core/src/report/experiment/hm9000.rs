@@ -28,6 +28,18 @@ pub struct Hm9000Plan {
     pub seconds_as_it_was: u64,
     /// The defects of the original that are left out of the runs as it was.
     pub without: Vec<String>,
+    /// The command that disturbs a store, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<OutagePlan>,
+}
+
+/// Outages that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutagePlan {
+    /// The command line that makes one, for the shell.
+    pub command: String,
+    /// Number of outages of each store.
+    pub count: u32,
 }
 
 /// The measurements.
@@ -41,6 +53,9 @@ pub struct Hm9000Details {
     pub curve: Vec<CurvePoint>,
     /// Where each store breaks.
     pub breaks: Vec<Break>,
+    /// Stores that were disturbed while they were written, if that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outage_runs: Vec<OutageRun>,
     /// Runs that could not be made, as sentences.
     pub failures: Vec<String>,
     /// Whether the user ended it early.
@@ -172,8 +187,50 @@ pub struct Scan {
 impl Scan {
     /// Whether every expected instance was there, with the right value, and not too old.
     pub const fn is_fresh(&self) -> bool {
-        self.missing + self.wrong + self.stale + self.lost == 0
+        self.not_fresh() + self.lost == 0
     }
+
+    /// Instances that were missing, wrong or too old.
+    pub const fn not_fresh(&self) -> u64 {
+        self.missing + self.wrong + self.stale
+    }
+}
+
+/// A run of the corrected experiment with a store that is disturbed again and again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutageRun {
+    /// The run; it ends with the last outage, and its `round` is 0.
+    pub run: CorrectedRun,
+    /// The outages, in order.
+    pub outages: Vec<Outage>,
+    /// Why the outages ended early, if the last one could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// One outage: from its begin to that of the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outage {
+    /// When the disturbance began, in seconds from the start of the schedule.
+    pub at_seconds: f64,
+    /// How long the disturbance took, in seconds.
+    pub took_seconds: f64,
+    /// Keys due within it whose put failed, was refused or was never sent.
+    pub keys_failed: u64,
+    /// The longest time without an acknowledgement, in seconds. Heartbeats are due at whole
+    /// seconds, so it is about one second where nothing is disturbed.
+    pub silence_seconds: f64,
+    /// From its begin until the newest heartbeat of every app that had been due for a second was
+    /// acknowledged, in seconds: 0 where none was overdue, absent where one still was when the
+    /// next outage began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered_after_seconds: Option<f64>,
+    /// Complete scans that began within it.
+    pub scans: usize,
+    /// Instances that were missing, wrong or older than their time to live, in the worst of them.
+    pub not_fresh: u64,
+    /// Acknowledged instances that the worst of them did not find, or found with an older value.
+    pub lost: u64,
 }
 
 /// The runs of one store and number of apps.

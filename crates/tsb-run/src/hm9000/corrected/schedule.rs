@@ -55,8 +55,9 @@ impl Schedule {
         })
     }
 
-    /// Number of keys in all.
-    pub(super) fn keys(&self) -> u64 {
-        self.due().map(|due| due.keys).sum()
+    /// Number of keys that are due before `end`, in nanoseconds from the start.
+    pub(super) fn keys_before(&self, end: u64) -> u64 {
+        let due = self.due().take_while(|due| due.ns() < end);
+        due.map(|due| due.keys).sum()
     }
 }

@@ -21,7 +21,7 @@ fn written() -> (Arc<ManualClock>, Arc<dyn KeyedStore>, Beats) {
     let simulator = Simulator::new(cluster(3_000));
     let beats = Beats::new(&simulator).unwrap();
     let schedule = Schedule::new(&simulator, 0, 1, 10);
-    assert_eq!(schedule.keys(), 3_000 + 30);
+    assert_eq!(schedule.keys_before(u64::MAX), 3_000 + 30);
     let mut puts = Vec::new();
     for due in schedule.due() {
         clock.advance(due.ns() - clock.now());
@@ -87,7 +87,7 @@ fn a_scan_finds_the_one_instance_that_is_missing_altered_or_old() -> Result<()> 
 fn workers_share_all_heartbeats_and_none_twice() {
     let simulator = Simulator::new(cluster(10_000));
     let all: u64 = (0..7)
-        .map(|worker| Schedule::new(&simulator, worker, 7, 20).keys())
+        .map(|worker| Schedule::new(&simulator, worker, 7, 20).keys_before(u64::MAX))
         .sum();
     assert_eq!(all, 2 * (10_000 + 100));
 }
@@ -146,16 +146,18 @@ fn what_broke_is_said() {
         ],
         ..CorrectedRun::default()
     };
-    judge(&mut run, &[]);
+    judge(&mut run, &[], false);
     assert!(!run.is_kept);
     let text = run.broke.join("; ");
-    for words in ["2 acknowledged", "took 4.0 s", "at 20 s 3 of 10"] {
+    for words in ["2 acknowledged", "took 4.0 s", "at 20 s 3 of 10", "could not be read"] {
         assert!(text.contains(words), "{text}");
     }
     run = CorrectedRun {
         scans: vec![Scan::default()],
         ..CorrectedRun::default()
     };
-    judge(&mut run, &[]);
+    judge(&mut run, &[], true);
     assert!(run.is_kept, "{:?}", run.broke);
+    judge(&mut run, &[], false);
+    assert!(!run.is_kept, "nobody saw the end");
 }

@@ -7,7 +7,7 @@ use tsb_core::time::SECOND_NS;
 use tsb_stores::Refusals;
 
 use super::Context;
-use super::schedule::{Due, Schedule};
+use super::schedule::Schedule;
 use crate::hm9000::simulator::HEARTBEAT_INTERVAL_S;
 
 /// What is due at the end and not sent may be sent for this long, in nanoseconds.
@@ -18,9 +18,8 @@ const DRAIN_NS: u64 = HEARTBEAT_INTERVAL_S * SECOND_NS;
 pub(super) struct Written {
     /// From due to acknowledged, of each put that succeeded.
     pub(super) responses: Histogram,
-    /// Response times of the puts due in the last interval, in seconds; of one that was never
-    /// sent, the time that it waited.
-    pub(super) last_interval_s: Vec<f64>,
+    /// Every put, in the order in which they were due.
+    pub(super) puts: Vec<PutTimes>,
     /// Keys acknowledged.
     pub(super) acknowledged: u64,
     /// Keys that failed or were refused.
@@ -33,6 +32,25 @@ pub(super) struct Written {
     pub(super) first_error: Option<String>,
 }
 
+/// When a put of heartbeats was due and when it ended, in nanoseconds from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PutTimes {
+    pub(super) due: u64,
+    /// The answer; of a put that was never sent, when it was given up.
+    pub(super) ended: u64,
+    /// Number of keys.
+    pub(super) keys: u64,
+    /// Whether all of its keys were acknowledged.
+    pub(super) is_acknowledged: bool,
+}
+
+impl PutTimes {
+    /// From due to the end, in seconds.
+    pub(super) fn took_seconds(self) -> f64 {
+        self.ended.saturating_sub(self.due) as f64 / SECOND_NS as f64
+    }
+}
+
 /// Puts everything that is due.
 pub(super) fn run(context: &Context<'_>, schedule: &Schedule) -> Written {
     let mut written = Written::default();
@@ -40,20 +58,28 @@ pub(super) fn run(context: &Context<'_>, schedule: &Schedule) -> Written {
     let mut refused = Refusals::new();
     for due in schedule.due() {
         context.beats.puts(due, &mut puts);
-        wait(context, context.start + due.ns());
-        let is_over = context.clock.now() > context.end + DRAIN_NS;
-        if is_over || context.stop.load(Ordering::Relaxed) {
-            let waited = context.clock.now().saturating_sub(context.start + due.ns());
-            written.finish(context, due, waited);
+        wait(context, due.ns());
+        if due.ns() >= context.end() || context.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut times = PutTimes {
+            due: due.ns(),
+            ended: context.now(),
+            keys: due.keys,
+            is_acknowledged: false,
+        };
+        if times.ended > context.end() + DRAIN_NS {
+            written.puts.push(times);
             continue;
         }
         context.beats.attempt(due);
         let outcome = context.store.put(&puts, &mut refused);
-        let done = context.clock.now() - context.start;
-        let response = done.saturating_sub(due.ns());
+        times.ended = context.now();
+        let response = times.ended.saturating_sub(due.ns());
         match outcome {
             Ok(ack) if ack.rejected == 0 => {
                 context.beats.acknowledge(due);
+                times.is_acknowledged = true;
                 written.responses.record(response);
                 written.acknowledged += due.keys;
                 let is_late = response > HEARTBEAT_INTERVAL_S * SECOND_NS;
@@ -69,25 +95,17 @@ pub(super) fn run(context: &Context<'_>, schedule: &Schedule) -> Written {
             }
         }
         refused.clear();
-        written.last_done = written.last_done.max(done);
-        written.finish(context, due, response);
+        written.last_done = written.last_done.max(times.ended);
+        written.puts.push(times);
     }
     written
 }
 
-/// Waits until `due`, or until up to a second after the user has ended the run: each look costs
-/// CPU time that is counted.
+/// Waits until `due`, or until up to a second after the run has ended: each look costs CPU time
+/// that is counted.
 fn wait(context: &Context<'_>, due: u64) {
-    while context.clock.now() < due && !context.stop.load(Ordering::Relaxed) {
-        let look = context.clock.now() + SECOND_NS;
-        context.clock.wait_until(look.min(due));
-    }
-}
-
-impl Written {
-    fn finish(&mut self, context: &Context<'_>, due: Due<'_>, response: u64) {
-        if context.start + due.ns() + HEARTBEAT_INTERVAL_S * SECOND_NS >= context.end {
-            self.last_interval_s.push(response as f64 / SECOND_NS as f64);
-        }
+    while context.now() < due && due < context.end() && !context.stop.load(Ordering::Relaxed) {
+        let look = context.now() + SECOND_NS;
+        context.clock.wait_until(context.start + look.min(due));
     }
 }

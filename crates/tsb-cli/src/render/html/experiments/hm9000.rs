@@ -1,5 +1,7 @@
 //! The page of `tsb reproduce hm9000`: the story, for somebody who has not read the document.
 
+mod outages;
+
 use tsb_core::report::experiment::hm9000::{AsItWas, CurvePoint, Hm9000Details, Reproduction};
 use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
@@ -26,6 +28,7 @@ pub fn page(result: &Reproduction) -> String {
     story(result, &mut page);
     as_it_was(&experiment.details, &mut page);
     corrected(result, &mut page);
+    outages::section(result, &mut page);
     published(&experiment.rows, &mut page);
     mistakes("What the original got wrong", &experiment.mistakes, &mut page);
     let seed = Some(result.plan.asked.seed);

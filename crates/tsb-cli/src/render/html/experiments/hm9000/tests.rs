@@ -1,7 +1,7 @@
 //! The page of a small result.
 
 use tsb_core::report::Written;
-use tsb_core::report::experiment::hm9000::{Break, CorrectedRun, Hm9000Plan};
+use tsb_core::report::experiment::hm9000::{Break, CorrectedRun, Hm9000Plan, Outage, OutagePlan, OutageRun};
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 
 use super::*;
@@ -52,6 +52,10 @@ fn result() -> Reproduction {
                 seconds: 11,
                 seconds_as_it_was: 32,
                 without: Vec::new(),
+                outage: Some(OutagePlan {
+                    command: "kill <it>".to_owned(),
+                    count: 2,
+                }),
             },
         },
         took_seconds: 1.0,
@@ -74,6 +78,19 @@ fn result() -> Reproduction {
                     kept: Some(1_000),
                     broke: Some(20_000),
                     why: "behind".to_owned(),
+                }],
+                outage_runs: vec![OutageRun {
+                    run: CorrectedRun {
+                        store: "memory:".to_owned(),
+                        ..CorrectedRun::default()
+                    },
+                    outages: [Some(2.5), None]
+                        .map(|recovered_after_seconds| Outage {
+                            recovered_after_seconds,
+                            ..Outage::default()
+                        })
+                        .to_vec(),
+                    failure: None,
                 }],
                 failures: Vec::new(),
                 interrupted: false,
