@@ -5,8 +5,9 @@
 # slows both, and compares the medians. Exit codes are those of tsb: 0 if no threshold was crossed,
 # 5 if one was, 3 if a run lost data or says nothing about its store.
 #
-#   OLD_STORE='sqlite:bench-ROUND.db?commit=1s' NEW_STORE='sqlite:bench-ROUND.db' sh regression.sh
+#   OLD_STORE='sqlite:bench-ROUND.db' NEW_STORE='sqlite:bench-ROUND.db?checkpoint=64MiB' sh regression.sh
 #
+# Both have to promise the same durability: what promises less has less to do.
 # Each round needs an empty place: ROUND in a spec becomes the name of the round, such as old-1.
 # OLD_TSB and NEW_TSB are the programs, where two versions of a store are built into two of them.
 set -eu

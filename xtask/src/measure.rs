@@ -7,6 +7,7 @@
 mod cost;
 mod known_ratios;
 mod page;
+mod regressions;
 mod sections;
 mod servers;
 mod speed;
@@ -231,6 +232,7 @@ fn carry_out(step: &Step, arguments: &[&str], folder: &Path, is_quick: bool) -> 
     ];
     let mut command = match step.program {
         Program::Cost => return Ok((cost::COMMAND.to_owned(), cost::table(cost::ROUNDS)?)),
+        Program::Regressions => return Ok((regressions::COMMAND.to_owned(), regressions::table()?)),
         Program::EqualSides => return Ok((known_ratios::EQUAL_COMMAND.to_owned(), known_ratios::equal_table()?)),
         Program::SlowedStore => return Ok((known_ratios::SLOWED_COMMAND.to_owned(), known_ratios::slowed_table()?)),
         Program::Example(name, features) => {

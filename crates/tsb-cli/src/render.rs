@@ -5,6 +5,7 @@ pub mod capacity;
 pub mod compare;
 pub mod compared_files;
 pub mod csv;
+pub mod disorder;
 pub mod experiment_figures;
 pub mod figures;
 mod hosts;

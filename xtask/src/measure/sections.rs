@@ -75,6 +75,8 @@ pub(super) enum Program {
     Job,
     /// The comparison of a run's costs with those of each store alone.
     Cost,
+    /// The example for CI, many times.
+    Regressions,
     /// Comparisons of equal sides.
     EqualSides,
     /// Comparisons of a store with itself when it is slower.
@@ -379,6 +381,14 @@ pub(super) const SECTIONS: &[Section] = &[
         disk_mb: 0,
         needs: &[],
         steps: &[whole(Program::SlowedStore)],
+    },
+    Section {
+        name: "regressions",
+        what: "what the example for CI says of a store as it was, and of one a tenth slower",
+        minutes: 20,
+        disk_mb: 0,
+        needs: &[],
+        steps: &[whole(Program::Regressions)],
     },
     Section {
         name: "view",

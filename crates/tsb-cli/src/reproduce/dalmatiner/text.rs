@@ -6,6 +6,7 @@ use tsb_core::report::experiment::Figure;
 use tsb_core::report::experiment::dalmatiner::{DalmatinerDetails, DalmatinerPlan, Reproduction, TargetSummary};
 use tsb_run::units;
 
+use crate::render::disorder::disorder;
 use crate::render::experiment_figures::{dash, mean, mean_and_half};
 use crate::reproduce::{published, sentences};
 
@@ -100,6 +101,9 @@ fn feeds(out: &mut String, details: &DalmatinerDetails, plan: &DalmatinerPlan, w
     );
     for summary in &details.summaries {
         feed_line(out, summary, width);
+    }
+    for sentence in disorder(plan) {
+        let _ = writeln!(out, "{sentence}");
     }
     let _ = writeln!(
         out,

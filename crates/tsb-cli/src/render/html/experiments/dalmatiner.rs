@@ -6,6 +6,7 @@ use tsb_run::units;
 
 use super::bars::{Bar, BarChart, Part};
 use super::frame::{begin_page, begin_story, end_page, list_wrong, mistakes, published, with_interval};
+use crate::render::disorder::disorder;
 use crate::render::experiment_figures::dash;
 use crate::render::html::markup::Markup;
 use crate::render::html::{PLOT_STYLE, STYLE};
@@ -79,6 +80,7 @@ fn feed(result: &Reproduction, page: &mut Markup) {
         plan.seconds, plan.rounds
     );
     page.section("feed", "The same stream for each", &about);
+    page.list(&disorder(plan));
     for series in &plan.series {
         let summaries = details.summaries.iter().filter(|summary| summary.series == *series);
         let bars = summaries.filter_map(|summary| {
