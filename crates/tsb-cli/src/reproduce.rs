@@ -6,6 +6,7 @@
 mod again;
 mod dalmatiner;
 mod hm9000;
+mod keyed_layouts;
 mod mohawk;
 mod rrdcached;
 
