@@ -24,7 +24,9 @@ pub use conformance::ConformanceArgs;
 pub use hosts::{HostsArgs, JoinArgs, SharedRunArgs};
 pub use options::{OutputArgs, RunArgs, RunOptions};
 pub use query::{QueryArgs, RowConsolidation};
-pub use reproduce::{DalmatinerArgs, Experiment, ExperimentArgs, Hm9000Args, MohawkArgs, ReproduceArgs, RrdcachedArgs};
+pub use reproduce::{
+    DalmatinerArgs, Experiment, ExperimentArgs, Hm9000Args, MohawkArgs, RecordsArgs, ReproduceArgs, RrdcachedArgs,
+};
 pub use sides::{NOT_OF_COMPARE, SidesArgs};
 
 /// How many metrics per second can this store really take?

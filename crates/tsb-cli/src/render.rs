@@ -10,6 +10,7 @@ pub mod experiment_figures;
 pub mod figures;
 mod hosts;
 pub mod html;
+pub mod keyed_names;
 pub mod lines;
 pub mod names;
 pub mod outages;

@@ -6,7 +6,9 @@
 mod again;
 mod dalmatiner;
 mod hm9000;
+mod keyed_layouts;
 mod mohawk;
+mod records;
 mod rrdcached;
 
 use std::fmt::Write as _;
@@ -27,6 +29,7 @@ pub fn command(args: &ReproduceArgs) -> Result<Exit, Failure> {
         Some(Experiment::Mohawk(args)) => mohawk::command(args),
         Some(Experiment::Rrdcached(args)) => rrdcached::command(args),
         Some(Experiment::Hm9000(args)) => hm9000::command(args),
+        Some(Experiment::Records(args)) => records::command(args),
         Some(Experiment::Dalmatiner(args)) => dalmatiner::command(args),
         None => list(),
     }

@@ -89,6 +89,13 @@ pub fn mean(values: &[f64]) -> Option<Estimate> {
     })
 }
 
+/// The standard deviation of what these values are a sample of: the squares are divided by one less
+/// than their number. `None` for fewer than two values, or one that is not finite.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let (_, error, freedom) = moments(values)?;
+    Some(error * (freedom + 1.0).sqrt())
+}
+
 /// The ratio of `b` to `a`, from pairs measured in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -183,6 +190,9 @@ mod tests {
         near(estimate.value, 1.58);
         near(estimate.low, 0.700_114_2);
         near(estimate.high, 2.459_885_8);
+        // As R's sd prints it.
+        near(deviation(&differences).unwrap(), 1.229_995_5);
+        assert_eq!(deviation(&[1.0]), None);
         assert_eq!(mean(&[1.0]), None);
         assert_eq!(mean(&[1.0, f64::INFINITY]), None);
     }

@@ -36,6 +36,7 @@ pub mod mohawk;
 mod observer;
 pub mod place;
 pub mod plan;
+pub mod records;
 pub mod run;
 pub mod simulate;
 pub mod spec;

@@ -27,6 +27,8 @@ pub enum Experiment {
     Rrdcached(RrdcachedArgs),
     /// How many apps can HM9000 keep fresh in etcd? (Pivotal, 2013)
     Hm9000(Hm9000Args),
+    /// How fast does a store of keys take records, by nodes, requests in flight and size? (Pivotal, 2013)
+    Records(RecordsArgs),
     /// What does a metric cost in DalmatinerDB, Graphite and KairosDB? (Heinz Gies, 2014)
     Dalmatiner(DalmatinerArgs),
 }
@@ -136,6 +138,52 @@ pub struct Hm9000Args {
     #[arg(long, value_name = "N", default_value_t = 20, requires = "outage", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub outages: u32,
     /// Seed of the simulated cluster and of the order of the rounds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// What every experiment can be asked for.
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+}
+
+/// `tsb reproduce records`
+#[derive(Debug, Args)]
+pub struct RecordsArgs {
+    /// Store of keys: memory:, sqlite:, series+STORE, etcd2:HOSTS, etcd3-single:HOSTS, etcd3:HOSTS
+    ///
+    /// Give it several times for several stores. Without it: memory: and sqlite:. Hosts are
+    /// HOST:PORT with commas between them, one for each node; etcd2 is version 2 with one request
+    /// per key, etcd3-single version 3 with one request per key, and etcd3 version 3 with
+    /// transactions of up to 128 puts. A store in this process gets one call per key, by as many
+    /// threads as requests in flight.
+    #[arg(long = "store", value_name = "SPEC")]
+    pub stores: Vec<String>,
+    /// Also measure a cluster of etcd at these addresses, by all three interfaces
+    ///
+    /// Give it several times for clusters of several numbers of nodes. What a run writes is removed,
+    /// and stays in etcd's history until it is compacted.
+    #[arg(long, value_name = "HOSTS")]
+    pub etcd: Vec<String>,
+    /// Requests in flight, such as 1,30, from 1 to 256; without it 1,5,10,15,20,25,30, and 1,10,30
+    /// with --quick
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub in_flight: Vec<usize>,
+    /// Sizes of a record in bytes, such as 128,4096, from 1 to 65536; without it 128 to 4096 in powers
+    /// of two, and 128,1024,4096 with --quick
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub sizes: Vec<usize>,
+    /// Records of a batch
+    ///
+    /// More of them make a batch last longer than a moment of the machine.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub records: u32,
+    /// Numbers of apps of a heartbeat, of two instances each, from 1 to 100000; without it
+    /// 30,100,300,1000,3000,10000, and 30,300,1000 with --quick
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub apps: Vec<usize>,
+    /// Samples of each cell, one per round; intervals need two
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub samples: u32,
+    /// Seed of the records and of the order of the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// What every experiment can be asked for.

@@ -33,6 +33,7 @@ pub use capacity::capacity_page;
 pub use experiments::dalmatiner::page as dalmatiner_page;
 pub use experiments::hm9000::page as hm9000_page;
 pub use experiments::mohawk::page as mohawk_page;
+pub use experiments::records::page as records_page;
 pub use experiments::rrdcached::page as rrdcached_page;
 use markup::Markup;
 pub use sides::page as sides_page;

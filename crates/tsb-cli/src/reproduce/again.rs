@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tsb_core::report::SCHEMA_VERSION;
-use tsb_core::report::experiment::{dalmatiner, hm9000, mohawk, rrdcached};
+use tsb_core::report::experiment::{dalmatiner, hm9000, mohawk, records, rrdcached};
 
 use crate::args::{DocumentFormat, Format, ReportArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outputs;
-use crate::render::html::{dalmatiner_page, hm9000_page, mohawk_page, rrdcached_page};
+use crate::render::html::{dalmatiner_page, hm9000_page, mohawk_page, records_page, rrdcached_page};
 
 /// What is read of a document before it is known which experiment it is of.
 #[derive(Deserialize)]
@@ -37,6 +37,14 @@ pub fn show(text: &str, args: &ReportArgs) -> Option<Result<Exit, Failure>> {
         super::hm9000::NAME => outputs(args).and_then(|outputs| {
             let result: hm9000::Reproduction = parsed(text)?;
             outputs.write_with_page(&result, || super::hm9000::text::page(&result), || hm9000_page(&result))
+        }),
+        super::records::NAME => outputs(args).and_then(|outputs| {
+            let result: records::Reproduction = parsed(text)?;
+            outputs.write_with_page(
+                &result,
+                || super::records::text::page(&result),
+                || records_page(&result),
+            )
         }),
         super::dalmatiner::NAME => outputs(args).and_then(|outputs| {
             let result: dalmatiner::Reproduction = parsed(text)?;

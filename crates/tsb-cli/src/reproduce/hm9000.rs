@@ -9,8 +9,9 @@ use tsb_core::report::experiment::hm9000::{Hm9000Plan, OutagePlan, Reproduction}
 use tsb_core::report::experiment::{Experiment, ExperimentPlan};
 use tsb_core::time::{Clock, MonotonicClock, SECOND_NS};
 use tsb_run::experiment::Folder;
-use tsb_run::hm9000::{Defect, Defects, EtcdInterface, Layout, MISTAKES, Request, measure, rows};
+use tsb_run::hm9000::{Defect, Defects, Layout, MISTAKES, Request, measure, rows};
 
+use super::keyed_layouts::layouts;
 use super::say;
 use crate::args::Hm9000Args;
 use crate::exit::Exit;
@@ -35,7 +36,7 @@ const APPS_LIMIT: usize = 10_000_000;
 /// Runs the experiment.
 pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
     let common = &args.experiment;
-    let layouts = layouts(args)?;
+    let layouts = layouts(&args.stores, &STORES, args.etcd.as_slice(), "--rounds")?;
     let without = args.without.iter().map(|name| name.parse::<Defect>());
     let defects = Defects {
         without: without.collect::<Result<_, _>>()?,
@@ -79,27 +80,6 @@ pub(super) fn command(args: &Hm9000Args) -> Result<Exit, Failure> {
     };
     outputs.write_with_page(&result, || text::page(&result), || render::html::hm9000_page(&result))?;
     Ok(exit)
-}
-
-fn layouts(args: &Hm9000Args) -> Result<Vec<Layout>, Failure> {
-    let mut named = args.stores.clone();
-    if named.is_empty() {
-        named = STORES.map(str::to_owned).to_vec();
-    }
-    if let Some(hosts) = &args.etcd {
-        named.extend(EtcdInterface::schemes().map(|scheme| format!("{scheme}:{hosts}")));
-    }
-    let mut layouts: Vec<Layout> = Vec::new();
-    for name in &named {
-        let layout: Layout = name.parse()?;
-        if layouts.contains(&layout) {
-            return Err(Failure::usage(format!("cannot use --store {name} twice"))
-                .because_of("each store takes part once")
-                .hint("--rounds N repeats every store"));
-        }
-        layouts.push(layout);
-    }
-    Ok(layouts)
 }
 
 fn plan(args: &Hm9000Args, layouts: &[Layout], defects: &Defects) -> Result<Hm9000Plan, Failure> {

@@ -13,7 +13,7 @@ use tsb_core::report::canary::CanaryReport;
 use tsb_core::report::conformance::{CheckResult, ConformanceReport};
 use tsb_core::report::examination::Examination;
 use tsb_core::report::experiment::rrdcached::Reproduction;
-use tsb_core::report::experiment::{dalmatiner, hm9000, mohawk};
+use tsb_core::report::experiment::{dalmatiner, hm9000, mohawk, records};
 use tsb_core::report::listing::Listing;
 use tsb_core::report::{Comparison, Run, SCHEMA_VERSION, Verification};
 use tsb_run::Plan;
@@ -336,6 +336,51 @@ fn the_experiment_of_hm9000_is_a_document() {
         "{falsely:?}"
     );
     assert!(result.experiment.rows.iter().any(|row| row.published == Some(30_000.0)));
+    // What it made is gone, and its page is there.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
+}
+
+#[test]
+fn the_experiment_of_records_is_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, page) = (path(folder.path(), "."), path(folder.path(), "page.html"));
+    let arguments = quick("records", &dir);
+    let small = [
+        "--in-flight",
+        "1,5",
+        "--sizes",
+        "128",
+        "--records",
+        "64",
+        "--apps",
+        "30",
+    ];
+    let few = ["--samples", "2", "--seed", "7", "--html", &page];
+    let (result, document) = read::<records::Reproduction>(&printed(&[&arguments[..], &small, &few].concat()));
+    assert_eq!((result.plan.asked.samples, result.plan.asked.seed), (2, 7));
+    assert_eq!(document["plan"]["stores"], serde_json::json!(["memory:", "sqlite:"]));
+    let details = &result.experiment.details;
+    assert!(
+        details.is_right() && details.failures.is_empty(),
+        "{:?}",
+        details.failures
+    );
+    let counts = (details.samples.len(), details.app_samples.len());
+    assert_eq!((counts, details.cells.len(), details.app_cells.len()), ((8, 4), 4, 2));
+    assert!(details.samples.iter().all(|sample| sample.read.found == 64));
+    let levels: Vec<&str> = details.stores.iter().map(|store| store.durability.as_str()).collect();
+    assert_eq!(levels, ["volatile", "synced"]);
+    // A mean, a sigma and an interval, in one object.
+    let rate = &document["experiment"]["cells"][0]["write"]["records_per_second"];
+    assert!(
+        ["mean", "sigma", "low", "high"]
+            .iter()
+            .all(|name| rate[name].is_number()),
+        "{rate}"
+    );
+    assert!(result.experiment.rows.iter().all(|row| row.published.is_none()));
+    assert!(details.absent.iter().any(|absent| absent.starts_with("ZooKeeper")));
     // What it made is gone, and its page is there.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert!(std::fs::read_to_string(&page).unwrap().ends_with("</html>\n"));

@@ -21,6 +21,7 @@ const COMMANDS: &[&str] = &[
     "conformance",
     "reproduce rrdcached",
     "reproduce hm9000",
+    "reproduce records",
     "reproduce dalmatiner",
     "reproduce mohawk",
     "stores",

@@ -108,6 +108,7 @@ fn without_a_name_the_experiments_are_listed() {
     }
     assert!(text.contains("tsb reproduce rrdcached\n  asks"), "{text}");
     assert!(text.contains("tsb reproduce hm9000\n  asks"), "{text}");
+    assert!(text.contains("tsb reproduce records\n  asks"), "{text}");
     assert!(text.contains("tsb reproduce mohawk\n  asks"), "{text}");
     assert!(text.contains("tsb reproduce dalmatiner\n  asks"), "{text}");
 }
@@ -213,6 +214,68 @@ fn an_interrupted_experiment_of_hm9000_leaves_what_it_found() {
         !runs.is_empty() && runs.iter().all(|run| run["is_virtual"] == true),
         "{result}"
     );
+}
+
+#[test]
+fn what_records_cannot_do_is_refused_before_it_starts() {
+    for (arguments, words) in [
+        (&["--store", "zookeeper:h:1"][..], "no such store of keys"),
+        (&["--etcd", "h:1", "--etcd", "h:1"], "each store takes part once"),
+        (&["--in-flight", "0"], "it is from 1 to 256"),
+        (&["--sizes", "128,65537"], "it is from 1 to 65536"),
+        (&["--apps", "0"], "it is from 1 to"),
+        (&["--samples", "0"], "1..=1000"),
+        (&["--records", "100000", "--sizes", "65536"], "at most 256 MiB"),
+    ] {
+        refuses("records", arguments, words);
+    }
+}
+
+/// The quick run in memory: counted, compared, and shown again from its file.
+#[test]
+fn records_are_repeated_in_memory_and_shown_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, html, again] = ["out.json", "page.html", "again.html"].map(|name| folder.path().join(name));
+    let output = tsb(&["reproduce", "records", "--quick", "--store", "memory:"])
+        .arg("--out")
+        .arg(&out)
+        .arg("--html")
+        .arg(&html)
+        .arg("--dir")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    let experiment = &result["experiment"];
+    // Three numbers of requests in flight by three sizes, and three numbers of apps; five samples.
+    let samples = experiment["samples"].as_array().unwrap();
+    let apps = experiment["app_samples"].as_array().unwrap();
+    assert_eq!((samples.len(), apps.len()), (45, 15), "{experiment}");
+    for sample in samples {
+        let read = &sample["read"];
+        assert_eq!((&read["found"], &read["wrong"]), (&512.into(), &0.into()), "{sample}");
+    }
+    for sample in apps {
+        let twice = sample["apps"].as_u64().unwrap() * 2;
+        assert_eq!(
+            (&sample["read"]["found"], &sample["left"]),
+            (&twice.into(), &0.into()),
+            "{sample}"
+        );
+    }
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    for part in ["old/phd: 512 records", "ZooKeeper", "volatile", "5/5", "not published"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let shown = tsb(&["report", out.to_str().unwrap(), "--html", again.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(shown.stdout, output.stdout);
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert_eq!(std::fs::read_to_string(&again).unwrap(), page);
+    assert!(page.contains("the moment is what was measured") && page.ends_with("</html>\n"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 pub mod dalmatiner;
 pub mod hm9000;
 pub mod mohawk;
+pub mod records;
 pub mod rrdcached;
 
 use serde::{Deserialize, Serialize};

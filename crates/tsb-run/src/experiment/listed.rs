@@ -14,7 +14,7 @@ pub struct Listed {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Listed; 4] = [
+pub const EXPERIMENTS: [Listed; 5] = [
     Listed {
         name: "mohawk",
         question: "Which backend of Mohawk is fastest? (Mohawk, 2017)",
@@ -32,6 +32,12 @@ pub const EXPERIMENTS: [Listed; 4] = [
         question: "How many apps can HM9000 keep fresh in etcd? (Pivotal, 2013)",
         needs: "nothing; with --etcd HOSTS a cluster of etcd takes part (cargo xtask servers up etcd starts one)",
         takes: "several hours, by stores and apps; two minutes with --quick",
+    },
+    Listed {
+        name: "records",
+        question: "How fast does a store of keys take records, by nodes, requests in flight and size? (Pivotal, 2013)",
+        needs: "nothing; with --etcd HOSTS a cluster of etcd takes part, once for each number of nodes (cargo xtask servers up etcd etcd-three starts two)",
+        takes: "minutes to hours, by the stores and the syncs of the disk; two minutes with --quick",
     },
     Listed {
         name: "dalmatiner",

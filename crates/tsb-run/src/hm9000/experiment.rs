@@ -315,6 +315,7 @@ impl Experiment<'_> {
     fn open(&mut self, layout: &Layout, in_flight: usize, clock: &Arc<dyn Clock>) -> Result<OpenedKeys, Error> {
         self.places += 1;
         layout.open(&Opening {
+            experiment: "hm9000",
             place: self.places,
             folder: self.request.folder,
             in_flight,

@@ -10,7 +10,7 @@ pub struct Guid(u128);
 
 impl Guid {
     /// The next one.
-    pub(super) const fn draw(draws: &mut Draws) -> Self {
+    pub(crate) const fn draw(draws: &mut Draws) -> Self {
         const VERSION: u128 = 0xf << 76;
         const VARIANT: u128 = 0x3 << 62;
         let random = ((draws.next() as u128) << 64) | draws.next() as u128;

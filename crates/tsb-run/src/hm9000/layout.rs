@@ -18,7 +18,7 @@ use crate::spec::Spec;
 /// Maximum number of keys in an embedded store.
 const MAX_KEYS: usize = 20_000_000;
 
-/// How HM9000's keys are laid out in a store.
+/// How the keys of an experiment are laid out in a store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Layout {
     /// A sorted map: `memory:`.
@@ -128,6 +128,8 @@ pub struct OpenedKeys {
 /// How a store is opened.
 #[derive(Debug)]
 pub struct Opening<'a> {
+    /// The name of the experiment, which is part of the names of places at a server.
+    pub experiment: &'a str,
     /// The number of the place; no two runs of one process share it.
     pub place: u32,
     /// The folder for files.
@@ -260,7 +262,7 @@ mod etcd {
         hosts: &str,
         opening: &Opening<'_>,
     ) -> StoreResult<Arc<dyn KeyedStore>> {
-        let prefix = format!("tsb-hm9000-{}-{}", std::process::id(), opening.place);
+        let prefix = format!("tsb-{}-{}-{}", opening.experiment, std::process::id(), opening.place);
         let address = Address::parse("etcd", "prefix", &format!("//{hosts}/{prefix}"))?;
         let options = EtcdOptions {
             operations: if interface == EtcdInterface::V3 { 128 } else { 1 },

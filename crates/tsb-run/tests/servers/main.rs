@@ -30,6 +30,7 @@ mod places;
 mod postgres;
 mod prometheus;
 mod questdb;
+mod records;
 mod relay;
 mod victoriametrics;
 
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         .chain(etcd::trials())
         .chain(influx::trials())
         .chain(keyed::trials())
+        .chain(records::trials())
         .chain(prometheus::trials())
         .chain(graphite::trials())
         .chain(postgres::trials())

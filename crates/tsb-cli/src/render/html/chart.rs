@@ -33,6 +33,18 @@ pub(super) struct Line {
     pub(super) is_curve: bool,
 }
 
+/// Adds a mark to the line of this name, which is begun if there is none.
+pub(super) fn add_mark(lines: &mut Vec<Line>, name: &str, mark: Mark) {
+    match lines.iter_mut().find(|line| line.name == name) {
+        Some(line) => line.marks.push(mark),
+        None => lines.push(Line {
+            name: name.to_owned(),
+            marks: vec![mark],
+            is_curve: false,
+        }),
+    }
+}
+
 /// A chart.
 #[derive(Clone, Debug)]
 pub(super) struct Chart<'a> {

@@ -5,4 +5,5 @@ pub(super) mod dalmatiner;
 mod frame;
 pub(super) mod hm9000;
 pub(super) mod mohawk;
+pub(super) mod records;
 pub(super) mod rrdcached;

@@ -7,7 +7,7 @@ use tsb_core::report::experiment::{Figure, Row};
 use tsb_run::units;
 
 use super::frame::{begin_page, begin_story, end_page, mistakes};
-use crate::render::html::chart::{Chart, Line, Mark};
+use crate::render::html::chart::{Chart, Line, Mark, add_mark};
 use crate::render::html::markup::Markup;
 use crate::render::html::{PLOT_STYLE, STYLE};
 
@@ -159,20 +159,9 @@ fn lines(runs: &[AsItWas], mark: impl Fn(&AsItWas) -> Option<(usize, f64, bool, 
             is_good,
             about: format!("{}, {} apps: {about}", run.store, units::count(apps as u64)),
         };
-        push(&mut lines, &run.store, mark);
+        add_mark(&mut lines, &run.store, mark);
     }
     lines
-}
-
-fn push(lines: &mut Vec<Line>, name: &str, mark: Mark) {
-    match lines.iter_mut().find(|line| line.name == name) {
-        Some(line) => line.marks.push(mark),
-        None => lines.push(Line {
-            name: name.to_owned(),
-            marks: vec![mark],
-            is_curve: false,
-        }),
-    }
 }
 
 /// A figure of the corrected runs.
@@ -271,7 +260,7 @@ impl Shown {
                 is_good: point.rounds_kept == point.rounds,
                 about: format!("{}, {} apps: {value}", point.store, units::count(point.apps as u64)),
             };
-            push(&mut lines, &point.store, mark);
+            add_mark(&mut lines, &point.store, mark);
         }
         let chart = Chart {
             caption: self.caption,
