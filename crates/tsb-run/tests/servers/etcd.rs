@@ -210,6 +210,7 @@ fn outages(program: &str) -> Result<(), Failed> {
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new());
     let folder = tempfile::tempdir()?;
     let opened = layout.open(&Opening {
+        experiment: "hm9000",
         place: 1,
         folder: folder.path(),
         in_flight: 1,
