@@ -220,7 +220,7 @@ impl HttpServer {
             .map_err(|error: http::uri::InvalidUri| unsent(&error))?;
         let mut head = http::Request::builder().method(&request.method).uri(uri);
         for (name, value) in &request.headers {
-            head = head.header(*name, *value);
+            head = head.header(*name, &**value);
         }
         if let Some(authorization) = &self.authorization {
             head = head.header(AUTHORIZATION, authorization.header());

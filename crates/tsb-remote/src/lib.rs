@@ -13,6 +13,8 @@
 #[cfg(any(feature = "client", feature = "exec", feature = "dalmatiner"))]
 mod acks;
 mod address;
+#[cfg(any(feature = "hawkular", feature = "prometheus"))]
+mod admission;
 mod bridge;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
@@ -27,10 +29,14 @@ pub mod etcd;
 pub mod exec;
 #[cfg(feature = "graphite")]
 pub mod graphite;
+#[cfg(feature = "hawkular")]
+pub mod hawkular;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "influx")]
 pub mod influx;
+#[cfg(any(feature = "hawkular", feature = "kairosdb"))]
+mod json_samples;
 #[cfg(feature = "kairosdb")]
 pub mod kairosdb;
 mod keyed;
@@ -42,7 +48,15 @@ pub mod mongo;
 mod no_answer;
 #[cfg(any(feature = "clickhouse", feature = "questdb"))]
 mod numbered_rows;
-#[cfg(any(feature = "exec", feature = "influx", feature = "mongo", feature = "victoriametrics"))]
+#[cfg(any(feature = "hawkular", feature = "kairosdb"))]
+mod paged_series;
+#[cfg(any(
+    feature = "exec",
+    feature = "hawkular",
+    feature = "influx",
+    feature = "mongo",
+    feature = "victoriametrics"
+))]
 mod partly_sent;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -15,7 +15,6 @@
 //! It is *not* a client of remote write 2.0, and of queries in PromQL beyond what opening
 //! a place needs.
 
-mod admission;
 mod client;
 mod cursor;
 mod files;

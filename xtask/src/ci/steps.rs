@@ -93,6 +93,7 @@ fn each_feature() -> Result<Outcome> {
         &["check", "--package", "tsb-remote", "--features", "clickhouse"],
         &["check", "--package", "tsb-remote", "--features", "questdb"],
         &["check", "--package", "tsb-remote", "--features", "kairosdb"],
+        &["check", "--package", "tsb-remote", "--features", "hawkular"],
         &["check", "--package", "tsb-remote", "--features", "dalmatiner"],
         &["check", "--package", "tsb-remote", "--features", "prometheus"],
         &["check", "--package", "tsb-run"],

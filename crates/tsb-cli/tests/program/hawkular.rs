@@ -163,3 +163,44 @@ fn addresses_that_are_none_are_refused_with_what_is_known() {
         assert!(said.contains(why), "{url}: {said}");
     }
 }
+
+/// A run of the client of its own, many writes in flight, and its series by name afterwards.
+#[cfg(feature = "hawkular")]
+#[test]
+fn a_run_by_its_client_is_read_back_whole() {
+    for (options, store, level) in [
+        ("?behaviour=corrected", "memory:", "volatile"),
+        ("?behaviour=head&backend=mongo", "memory:", "volatile"),
+        ("?backend=sqlite3", "memory:", "unconfirmed"),
+        ("", "ring:", "unconfirmed"),
+    ] {
+        let endpoint = Endpoint::start(options, store);
+        let spec = format!("hawkular://{}/runs", endpoint.address);
+        let asked = "run --quiet --no-calibrate --format json --series 540 --rate 5400 --duration 3s --store";
+        let asked: Vec<&str> = asked.split(' ').chain([spec.as_str()]).collect();
+        let output = tsb(&asked).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+        let ledger = &report["ledger"];
+        assert_eq!(ledger["balanced"], true, "{ledger}");
+        let count = |name: &str| ledger[name].as_u64().unwrap_or(0);
+        assert!(
+            count("verified") > 0 && count("lost") + count("altered") == 0,
+            "{ledger}"
+        );
+        let found = count("verified") + count("superseded");
+        assert_eq!(found, count("due") - count("shed"), "{ledger}");
+        // A fleet that reports every ten seconds leaves several samples in a slot, or none.
+        assert!(count("superseded") == 0 || store == "ring:", "{ledger}");
+        assert_eq!(report["durability"]["level"], level, "{}", report["durability"]);
+        let listed = tsb(&["query", &spec, "--list"]).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        assert_eq!(listed.lines().count(), 540, "{listed}");
+        // A second run needs another tenant.
+        let again = tsb(&asked).output().unwrap();
+        let said = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert_eq!(again.status.code(), Some(2), "{said}");
+        assert!(said.contains("already holds"), "{said}");
+        endpoint.stop();
+    }
+}

@@ -1,5 +1,6 @@
 //! A request.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use tsb_core::bytes::percent;
 pub struct Request {
     pub(super) method: Method,
     pub(super) path: String,
-    pub(super) headers: Vec<(&'static str, &'static str)>,
+    pub(super) headers: Vec<(&'static str, Cow<'static, str>)>,
     pub(super) body: Bytes,
     pub(super) changes: bool,
 }
@@ -68,8 +69,8 @@ impl Request {
 
     /// The same request with one more header.
     #[must_use]
-    pub fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.push((name, value));
+    pub fn with_header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 }

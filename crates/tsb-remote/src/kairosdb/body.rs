@@ -1,28 +1,14 @@
-//! The JSON of a batch, and which samples it cannot carry.
+//! The JSON of a batch.
 //!
 //! <https://kairosdb.github.io/docs/restapi/AddDataPoints.html>
 
-use tsb_core::wire::number::{push_f64, push_i64};
-use tsb_core::{Batch, Timestamp};
-use tsb_stores::store::Reason;
+use tsb_core::wire::number::push_i64;
 
+use crate::json_samples::push_value;
 use crate::sorted_rows::SortedRows;
 
 /// Nanoseconds of the server's unit of time.
 pub(super) const MS_NS: i64 = 1_000_000;
-
-const NEGATIVE_ZERO: u64 = (-0.0_f64).to_bits();
-
-/// The samples of a batch by their indices that are refused: NaN and infinities, which JSON does not
-/// have, and times that are no whole milliseconds from 1970 on.
-pub(super) fn unwritable(batch: &Batch<'_>) -> Vec<(u32, Reason)> {
-    let is_carried = |index: usize| {
-        let at = batch.time(index);
-        batch.values()[index].is_finite() && at >= Timestamp(0) && at.0 % MS_NS == 0
-    };
-    let refused = (0..batch.len()).filter(|index| !is_carried(*index));
-    refused.map(|index| (index as u32, Reason::Unrepresentable)).collect()
-}
 
 /// The body of a request with all rows, one part for each series; `beginnings` are those of the series
 /// by number.
@@ -40,12 +26,7 @@ pub(super) fn body(rows: &SortedRows, beginnings: &[Box<str>]) -> Vec<u8> {
         out.push(b'[');
         push_i64(at / MS_NS, &mut out);
         out.push(b',');
-        // KairosDB reads -0 as a whole number, which has no sign.
-        if value.to_bits() == NEGATIVE_ZERO {
-            out.extend_from_slice(b"-0.0");
-        } else {
-            push_f64(*value, &mut out);
-        }
+        push_value(*value, &mut out);
         out.push(b']');
     }
     out.extend_from_slice(if current.is_some() { b"]}]" } else { b"[]" });
@@ -54,7 +35,7 @@ pub(super) fn body(rows: &SortedRows, beginnings: &[Box<str>]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use tsb_core::{SeriesId, SeriesKey};
+    use tsb_core::SeriesKey;
 
     use super::super::names::{beginning, tagged};
     use super::*;
@@ -75,14 +56,5 @@ mod tests {
         assert_eq!(parsed[1]["name"], "p.b");
         assert_eq!(parsed[1]["datapoints"][0][1], 1e300);
         assert_eq!(body(&SortedRows::default(), &[]), b"[]");
-    }
-
-    #[test]
-    fn what_json_or_milliseconds_cannot_hold_is_refused() {
-        let refused = |at, value| !unwritable(&Batch::tick(SeriesId(0), Timestamp(at), &[value])).is_empty();
-        assert!(!refused(0, 5e-324));
-        for (at, value) in [(1, 1.0), (-1_000_000, 1.0), (0, f64::NAN), (0, f64::INFINITY)] {
-            assert!(refused(at, value), "{at} {value}");
-        }
     }
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use tsb_core::{Batch, Durability, SeriesId, SeriesKey, Timestamp};
 
-use super::body::{MS_NS, body, unwritable};
+use super::body::{MS_NS, body};
 use super::connection::{Asked, KairosDbConnection, Wanted};
 use super::cursor::KairosDbCursor;
 use super::names::{MARK_TAG, NUMBER_TAG, VERSION, beginning, tagged};
 use crate::Client;
 use crate::acks::Acks;
+use crate::json_samples::unwritable;
 use crate::series_registry::SeriesRegistry;
 use crate::sorted_rows::SortedRows;
 use crate::unanswered::UnansweredSender;
@@ -32,6 +33,11 @@ const NAMES_MAX: usize = 10_000;
 const NEWEST_MAX: usize = 20;
 /// Number of such questions in flight: the server answers five series at a time.
 const IN_FLIGHT: usize = 4;
+/// The times that KairosDB can hold.
+pub(super) const TIMES: TimeRange = TimeRange {
+    start: Timestamp(0),
+    ..TimeRange::ALL
+};
 /// Between two looks whether the names of series are visible.
 const PAUSE: Duration = Duration::from_millis(20);
 const NAMES_ACTION: &str = "store the names of series";
@@ -90,7 +96,7 @@ impl KairosDbClient {
 
     /// Writes a batch as one request. Returns the refused samples, by index.
     async fn post(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
-        let rejected = unwritable(batch);
+        let rejected = unwritable(batch, TIMES, MS_NS);
         let rows = SortedRows::of(batch, &rejected);
         if rows.len() > 0 {
             let body = body(&rows, &read(&self.known).beginnings);

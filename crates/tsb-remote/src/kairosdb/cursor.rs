@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tsb_core::{SeriesId, Timestamp};
+use tsb_core::SeriesId;
 
-use super::body::MS_NS;
 use super::connection::{Asked, KairosDbConnection, Wanted};
+use crate::paged_series::{Page, PagedSeries};
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::store::TimeRange;
@@ -21,12 +21,7 @@ const SAMPLES_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct KairosDbCursor {
     connection: Arc<KairosDbConnection>,
-    range: TimeRange,
-    remaining: VecDeque<(SeriesId, Asked)>,
-    per_request: usize,
-    /// Where the first of the remaining series goes on.
-    resumes: Option<Timestamp>,
-    ready: VecDeque<Chunk>,
+    series: PagedSeries<Asked>,
 }
 
 impl KairosDbCursor {
@@ -37,67 +32,31 @@ impl KairosDbCursor {
     ) -> Self {
         Self {
             connection: Arc::clone(connection),
-            range,
-            remaining: series,
-            per_request: SERIES_MAX,
-            resumes: None,
-            ready: VecDeque::new(),
+            series: PagedSeries::new(range, series, SERIES_MAX),
         }
     }
+}
 
-    /// Asks for the next series, or for more of the first.
-    async fn ask(&mut self) -> Result<()> {
-        let count = if self.resumes.is_some() { 1 } else { self.per_request };
-        let count = count.min(self.remaining.len());
-        let asked: Vec<Asked> = self
-            .remaining
-            .iter()
-            .take(count)
-            .map(|(_, asked)| asked.clone())
-            .collect();
-        let range = TimeRange {
-            start: self.resumes.take().unwrap_or(self.range.start),
-            end: self.range.end,
-        };
-        let found = self
-            .connection
-            .query::<f64>(ACTION, &asked, range, Wanted::First(SAMPLES_MAX))
-            .await?;
-        for samples in found {
-            let Some((series, asked)) = self.remaining.pop_front() else {
-                break;
-            };
-            let next = (samples.len() >= SAMPLES_MAX).then(|| samples.last()).flatten();
-            let next = next.map(|(ms, _)| Timestamp((ms + 1).saturating_mul(MS_NS)));
-            if !samples.is_empty() {
-                let (times, values) = samples
-                    .into_iter()
-                    .map(|(ms, value)| (Timestamp(ms.saturating_mul(MS_NS)), value))
-                    .unzip();
-                self.ready.push_back(Chunk { series, times, values });
-            }
-            if next.is_some() {
-                // What was found of the others is asked for again: they are as long, most likely.
-                self.remaining.push_front((series, asked));
-                self.resumes = next;
-                self.per_request = 1;
-                break;
-            }
-        }
-        Ok(())
+fn page(samples: Vec<(i64, f64)>) -> Page {
+    let last = (samples.len() >= SAMPLES_MAX).then(|| samples.last()).flatten();
+    Page {
+        resumes_ms: last.map(|(ms, _)| ms.saturating_add(1)),
+        samples,
     }
 }
 
 impl QueryCursor for KairosDbCursor {
     async fn next(&mut self) -> Result<Option<Chunk>> {
         loop {
-            if let Some(chunk) = self.ready.pop_front() {
+            if let Some(chunk) = self.series.pop() {
                 return Ok(Some(chunk));
             }
-            if self.remaining.is_empty() {
+            let Some((asked, range)) = self.series.ask() else {
                 return Ok(None);
-            }
-            self.ask().await?;
+            };
+            let wanted = Wanted::First(SAMPLES_MAX);
+            let found = self.connection.query::<f64>(ACTION, &asked, range, wanted).await?;
+            self.series.take(found.into_iter().map(page).collect());
         }
     }
 }

@@ -10,12 +10,12 @@ use tsb_core::wire::http::Snappy;
 use tsb_core::wire::remote_write::{RemoteWriteEncoder, labels_of};
 use tsb_core::{Batch, BatchBuf, Durability, SeriesId, SeriesKey, Timestamp};
 
-use super::admission::{Admission, Admitted, MILLI_NS};
 use super::cursor::PrometheusCursor;
 use super::message::Matcher;
 use super::server::{PrometheusServer, Written};
 use super::{PLACE_LABEL, PrometheusOptions, files};
 use crate::acks::Acks;
+use crate::admission::{Admission, Admitted, MILLI_NS};
 use crate::{Address, Client};
 use tsb_stores::error::{Error, Result};
 use tsb_stores::parts::{Keys, lock, read, write};
@@ -126,7 +126,7 @@ impl PrometheusClient {
 
     /// Writes the admitted samples of a batch whose ids are numbers. Returns the refused ones.
     async fn write_admitted(&self, batch: &Batch<'_>) -> Result<Vec<(u32, Reason)>> {
-        let admitted = lock(&self.admission).admit(batch);
+        let admitted = lock(&self.admission).admit(batch, Vec::new());
         if admitted.is_empty() {
             return Ok(admitted.refused);
         }

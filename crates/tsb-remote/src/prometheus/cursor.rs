@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tsb_core::{SeriesId, Timestamp};
 
-use super::admission::MILLI_NS;
 use super::message::{Matcher, ReadQuery, TimeSeries};
 use super::server::PrometheusServer;
+use crate::admission::MILLI_NS;
 use crate::{Chunk, QueryCursor};
 use tsb_stores::error::Result;
 use tsb_stores::parts::Resampler;

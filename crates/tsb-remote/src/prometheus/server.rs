@@ -269,7 +269,7 @@ fn window_of(yaml: &str) -> i64 {
     window_ms
         .unwrap_or(0)
         .max(HOUR_MS)
-        .saturating_mul(super::admission::MILLI_NS)
+        .saturating_mul(crate::admission::MILLI_NS)
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod etcd;
 pub(super) use etcd::open_keys;
 mod exec;
 mod graphite;
+mod hawkular;
 #[cfg(feature = "http")]
 mod http;
 mod influx;
@@ -337,6 +338,7 @@ static KNOWN: &[StoreInfo] = &[
     questdb::INFO,
     cassandra::INFO,
     kairosdb::INFO,
+    hawkular::INFO,
     dalmatiner::INFO,
     StoreInfo {
         scheme: "rrdcached",

@@ -143,6 +143,7 @@ fn a_store_that_is_not_built_says_which_feature_carries_it() {
         ("cassandra", cfg!(feature = "cassandra")),
         ("kairosdb", cfg!(feature = "kairosdb")),
         ("graphite", cfg!(feature = "graphite")),
+        ("hawkular", cfg!(feature = "hawkular")),
         ("dalmatiner", cfg!(feature = "dalmatiner")),
     ];
     for (scheme, is_built) in features {

@@ -1,7 +1,8 @@
 //! Clients of real servers: conformance through the bridge, and what happens when a server
 //! is killed or misbehaves.
 //!
-//! Where a server is comes from the environment, as `cargo xtask ci --only servers` sets it for the
+//! The client of Hawkular and Mohawk runs against our own endpoint, in this process.
+//! Where another server is comes from the environment, as `cargo xtask ci --only servers` sets it for the
 //! servers of its table; without it the tests are listed as ignored, with what is missing.
 
 #![expect(clippy::print_stdout, reason = "what a kill cost is its result")]
@@ -15,6 +16,7 @@ mod clickhouse;
 mod daemon;
 mod etcd;
 mod graphite;
+mod hawkular;
 #[cfg(feature = "hosts")]
 mod hosts;
 mod in_flight;
@@ -36,7 +38,7 @@ mod victoriametrics;
 
 use places::ServerKind;
 use tsb_stores::conformance::libtest_mimic::{Arguments, Completion, Failed, Trial, run};
-use tsb_stores::conformance::{trials, was_writer};
+use tsb_stores::conformance::{Fixture, trials, was_writer};
 
 /// They use MongoDB's driver to do what an administrator does.
 #[cfg(not(feature = "mongo"))]
@@ -58,7 +60,14 @@ mod keyed {
 type Test = fn(&str) -> Result<(), Failed>;
 
 fn main() -> ExitCode {
-    let (arguments, servers) = (Arguments::from_args(), places::servers());
+    let arguments = Arguments::from_args();
+    let foreign = places::servers()
+        .into_iter()
+        .map(|server| Box::new(server) as Box<dyn Fixture>);
+    let own = hawkular::servers()
+        .into_iter()
+        .map(|server| Box::new(server) as Box<dyn Fixture>);
+    let servers: Vec<Box<dyn Fixture>> = foreign.chain(own).collect();
     if was_writer(&arguments, &servers) {
         return ExitCode::SUCCESS;
     }
@@ -78,6 +87,7 @@ fn main() -> ExitCode {
         .chain(questdb::trials())
         .chain(cassandra::trials())
         .chain(kairosdb::trials())
+        .chain(hawkular::trials())
         .collect();
     run(&arguments, trials).exit_code()
 }

@@ -28,6 +28,11 @@ impl Context {
         tick_ns(&self.capabilities)
     }
 
+    /// The same, or the length of a slot if that is longer.
+    pub(super) fn slot_tick_ns(&self) -> i64 {
+        slot_tick_ns(&self.capabilities)
+    }
+
     /// Number of ticks that a check may write without exceeding the retention; at most `wanted`.
     pub(super) fn kept_ticks(&self, wanted: i64) -> i64 {
         let kept = self
@@ -58,6 +63,19 @@ pub(super) fn time_of(capabilities: &Capabilities, tick: i64) -> Timestamp {
 
 fn tick_ns(capabilities: &Capabilities) -> i64 {
     capabilities.resolution_ns.max(SECOND_NS as i64)
+}
+
+/// The timestamp of a tick of which no two share a slot, if the store has slots.
+pub(super) fn time_of_slot(capabilities: &Capabilities, tick: i64) -> Timestamp {
+    Timestamp::from_secs(START_SECONDS) + tick * slot_tick_ns(capabilities)
+}
+
+fn slot_tick_ns(capabilities: &Capabilities) -> i64 {
+    let tick_ns = tick_ns(capabilities);
+    match capabilities.exactness {
+        Exactness::OnePerSlot(slot_ns) => slot_ns.max(tick_ns),
+        _ => tick_ns,
+    }
 }
 
 /// Reopens a place. A child process, such as those of the kill checks, has copies of all file

@@ -3,10 +3,11 @@
 use tsb_core::wire::put::{Dialect, wire_name};
 use tsb_core::{Batch, BatchBuf, SeriesKey};
 
-use super::super::body::unwritable;
+use super::super::body::MS_NS;
 use super::super::connection::spec_error;
 use super::super::names::tagged;
-use super::KairosDbClient;
+use super::{KairosDbClient, TIMES};
+use crate::json_samples::unwritable;
 use crate::unanswered::{UnansweredSender, catalog_beyond};
 use tsb_stores::error::Result;
 use tsb_stores::parts::read;
@@ -23,7 +24,7 @@ pub(super) fn check(key: &SeriesKey, prefix: &str) -> Result<()> {
 
 /// The samples of a batch that the lines can carry, and the others by index.
 fn divided(batch: &Batch<'_>) -> (BatchBuf, Vec<(u32, Reason)>) {
-    let unwritable = unwritable(batch);
+    let unwritable = unwritable(batch, TIMES, MS_NS);
     let mut unwritable = unwritable.iter().map(|(index, _)| *index as usize).peekable();
     let (mut carried, mut refused) = (BatchBuf::new(), Vec::new());
     for (index, (id, at, value)) in batch.iter().enumerate() {

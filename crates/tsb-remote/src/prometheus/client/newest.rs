@@ -3,11 +3,11 @@
 
 use tsb_core::Timestamp;
 
-use super::super::admission::{Admission, MILLI_NS};
 use super::super::cursor::{SERIES_MAX, of_series};
 use super::super::message::{ReadQuery, TimeSeries};
 use super::super::server::key_of;
 use super::PrometheusClient;
+use crate::admission::{Admission, MILLI_NS};
 use tsb_stores::error::Result;
 use tsb_stores::parts::{lock, read};
 

@@ -171,10 +171,7 @@ fn defined_while_others_write(context: &Context) -> CheckResult {
 
 fn two_writers_share_a_series(context: &Context) -> CheckResult {
     let mut subject = context.subject(1)?;
-    let step = match context.capabilities.exactness {
-        crate::store::Exactness::OnePerSlot(slot_ns) => slot_ns.max(context.tick_ns()),
-        _ => context.tick_ns(),
-    };
+    let step = context.slot_tick_ns();
     let keeps = context
         .capabilities
         .retention_ns

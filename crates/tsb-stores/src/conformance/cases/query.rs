@@ -44,10 +44,7 @@ fn not_to_the_bit(c: &crate::store::Capabilities) -> bool {
 /// Some ticks of some series, one slot apart if the store has slots.
 fn fill(context: &Context, series: u32, ticks: i64) -> Result<(Subject, Vec<Timestamp>), Failure> {
     let mut subject = context.subject(series)?;
-    let step = match context.capabilities.exactness {
-        Exactness::OnePerSlot(slot_ns) => slot_ns.max(context.tick_ns()),
-        _ => context.tick_ns(),
-    };
+    let step = context.slot_tick_ns();
     let ticks = context
         .capabilities
         .retention_ns

@@ -7,7 +7,7 @@ use tsb_core::{Batch, Durability, SeriesId};
 use super::{tick_values, value_of};
 use crate::conformance::failure::{Failure, ensure, equal};
 use crate::conformance::model::same_value;
-use crate::conformance::subject::{definitions, open_again, reads, time_of};
+use crate::conformance::subject::{definitions, open_again, reads, time_of_slot};
 use crate::conformance::{BoxedStore, Place};
 use crate::store::{Capabilities, Position, StoreExt, TimeRange};
 
@@ -59,7 +59,7 @@ impl TickWriter {
     pub(in crate::conformance) fn write(&mut self) -> Result<(), Failure> {
         let tick = self.ticks();
         let values = tick_values(0, SERIES as u32, tick);
-        let batch = Batch::tick(SeriesId(0), time_of(&self.capabilities, tick), &values);
+        let batch = Batch::tick(SeriesId(0), time_of_slot(&self.capabilities, tick), &values);
         self.positions.push(self.store.write_all(&batch)?.position);
         Ok(())
     }
@@ -133,7 +133,7 @@ impl WrittenTicks {
         let exactness = writer.capabilities.exactness;
         let mut rows = rows.iter().peekable();
         for tick in 0..self.begun {
-            let (at, value) = (time_of(&writer.capabilities, tick), value_of(id, tick));
+            let (at, value) = (time_of_slot(&writer.capabilities, tick), value_of(id, tick));
             let found = rows.next_if(|row| row.0 == at);
             let was_gone = self.gone.contains(&(id, tick));
             ensure(tick >= durable || was_gone || found.is_some(), || {
@@ -153,7 +153,7 @@ impl WrittenTicks {
     fn check_newest(&mut self, writer: &TickWriter, id: u32, durable: i64) -> Result<(), Failure> {
         let mut newest = [None];
         writer.store.newest_accepted(&[SeriesId(id)], &mut newest)?;
-        let time = |tick| time_of(&writer.capabilities, tick);
+        let time = |tick| time_of_slot(&writer.capabilities, tick);
         let found = (0..self.begun).rev().find(|&tick| newest[0] == Some(time(tick)));
         ensure(found.is_some() == newest[0].is_some(), || {
             format!(

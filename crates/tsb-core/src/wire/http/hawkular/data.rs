@@ -129,6 +129,19 @@ pub(super) fn all(reader: &mut dyn SampleReader, key: &SeriesKey, range: (i64, i
     select(reader, key, range, &window, |_| true)
 }
 
+/// The last sample from a time on.
+pub(super) fn last(reader: &mut dyn SampleReader, key: &SeriesKey, start: i64) -> Result<Option<Item>, Problem> {
+    let window = Window {
+        start,
+        end: i64::MAX,
+        limit: 1,
+        is_newest_first: true,
+        bucket_ms: 0,
+    };
+    let found = select(reader, key, (window.start, window.end), &window, |_| true)?;
+    Ok(found.first().copied())
+}
+
 /// The newest timestamp of each metric; `None` where it has no sample.
 pub(super) fn newest(reader: &mut dyn SampleReader, keys: &[SeriesKey]) -> Result<Vec<Option<Timestamp>>, Problem> {
     let newest = reader.newest(keys).map_err(Problem::Store)?;

@@ -7,7 +7,7 @@ use regex_lite::{Regex, RegexBuilder};
 use super::behaviour::{Backend, HawkularOptions, Problem};
 use super::body::Tags;
 use super::data;
-use super::data::Item;
+use super::data::{Item, SLOT_MS};
 use super::route::is_allowed;
 use crate::series::SeriesKey;
 use crate::time::Timestamp;
@@ -213,7 +213,7 @@ fn last(
     let Some(newest) = newest else {
         return Ok((!options.is_corrected()).then_some((0, 0.0)));
     };
+    // From the beginning of its slot: another sample of the slot may have replaced it meanwhile.
     let at = newest.as_nanos().div_euclid(1_000_000);
-    let found = data::all(reader, key, (at, at + 1))?;
-    Ok(found.last().copied())
+    data::last(reader, key, at.div_euclid(SLOT_MS) * SLOT_MS)
 }
