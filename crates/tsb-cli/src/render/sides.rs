@@ -1,6 +1,6 @@
 //! Shows sides that ran in rounds as text: what makes them unequal first, then the ratios.
 
-use tsb_core::report::{ComparisonEnd, SideComparison, SideRatio};
+use tsb_core::report::{ComparisonEnd, RoundRun, SideComparison, SideRatio};
 use tsb_run::compare::is_headline;
 use tsb_run::threshold::Figure;
 use tsb_run::units::{Unit, exact_duration, nanos, scaled};
@@ -19,6 +19,7 @@ pub fn text(comparison: &SideComparison) -> String {
         lines.raw(format!("{}  {}", side.name, side.about));
     }
     lines.sentence(ending(comparison));
+    lines.sentence(warm_up(comparison));
     if !comparison.unequal.is_empty() {
         lines.heading(unequal_heading(comparison));
         comparison.unequal.iter().for_each(|sentence| lines.sentence(sentence));
@@ -69,6 +70,27 @@ pub fn ending(comparison: &SideComparison) -> String {
         _ => "ended".to_owned(),
     };
     format!("{rounds} {plural} in {}: {why}.", nanos(comparison.took_ns))
+}
+
+/// How long runs took to become steady, which the held rate and latencies leave out.
+pub fn warm_up(comparison: &SideComparison) -> String {
+    let runs: Vec<&RoundRun> = comparison.rounds.iter().flat_map(|round| &round.runs).collect();
+    let found: Vec<u64> = runs
+        .iter()
+        .filter_map(|run| run.warm_up_ns)
+        .filter(|ns| *ns > 0)
+        .collect();
+    let longest = found
+        .iter()
+        .max()
+        .map_or_else(String::new, |ns| format!(" and took at most {}", nanos(*ns)));
+    let steady = runs.iter().filter(|run| run.is_steady == Some(true)).count();
+    format!(
+        "Warm-up: found in {} of {} runs{longest}; the held rate and latencies leave it out; {steady} runs were steady \
+         behind it.",
+        found.len(),
+        runs.len(),
+    )
 }
 
 /// What a ratio says, as a sentence: `B is 2.10 times A (1.95 to 2.26)`.

@@ -167,6 +167,35 @@ fn two_reports_are_compared_and_what_is_no_report_is_refused() {
     assert!(text(&missing.stderr).contains("no-such.json"));
 }
 
+/// Both sides are run here, in rounds; the second serves 20 % less.
+#[test]
+fn two_stores_are_compared_in_rounds_and_the_slower_one_is_named() {
+    let output = output_of(&[
+        "compare",
+        "throttle+memory:?throttle.rate=5000",
+        "throttle+memory:?throttle.rate=4000",
+        "--rounds=2",
+        "--duration=2s",
+        "--transport=inproc",
+        "--rate=max",
+        "--series=2000",
+        "--batch=host",
+        "--workers=4",
+        "--no-calibrate",
+        "--quiet",
+        "--fail-if",
+        "held<-5%",
+    ]);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(5), "{stdout}{stderr}");
+    assert!(stderr.contains("threshold crossed: held is "), "{stderr}");
+    for words in ["A  throttle+memory:?throttle.rate=5000", "2 rounds in ", "Warm-up: "] {
+        assert!(stdout.contains(words), "{words}: {stdout}");
+    }
+    let held = stdout.lines().find(|line| line.trim_start().starts_with("held "));
+    assert!(held.is_some_and(|line| line.contains(" 0.8")), "{stdout}");
+}
+
 /// The script of `examples/ci`, with a store that holds 5,000 samples per second and one that holds
 /// `new_rate`. Its load is a closed loop of four workers in turn, so that what the store holds does
 /// not depend on how busy the machine is.

@@ -93,3 +93,89 @@ fn limit(run: &Run) -> Option<Limit> {
         .find(|(status, _)| is_crossed(*status))
         .map(|(_, limit)| limit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsb_core::Durability;
+    use tsb_core::report::{DurabilityReport, HostReport, Latency, LedgerReport, Rate, Target};
+    use tsb_core::verdict::{Bound, Measured, Verdict};
+
+    /// A run whose verdict has one figure, 0.5, that must be at least `limit`.
+    fn run(status: Status, limit: f64) -> Run {
+        let mut verdict = Verdict::new(status, vec!["a reason".to_owned()]);
+        verdict.measured.push(Measured {
+            status,
+            what: "a share".to_owned(),
+            unit: String::new(),
+            value: 0.5,
+            bound: Bound::AtLeast,
+            limit,
+        });
+        Run::new(
+            Target::new("null:", "inproc", "exact"),
+            verdict,
+            DurabilityReport::new(Durability::Volatile, 1),
+            Rate::held(100.0),
+            LedgerReport::default(),
+            Latency::new("virtual"),
+        )
+    }
+
+    fn slow(_: &Run) -> Vec<BrokenCondition> {
+        vec![BrokenCondition::new("response.p99<50ms", "80 ms")]
+    }
+
+    fn met(_: &Run) -> Vec<BrokenCondition> {
+        Vec::new()
+    }
+
+    #[test]
+    fn a_probe_that_something_else_than_the_store_limited_says_nothing_of_the_store() {
+        for (status, limit) in [
+            (Status::TransportLimited, Limit::Wire),
+            (Status::GeneratorLimited, Limit::Generator),
+            (Status::Noisy, Limit::Machine),
+        ] {
+            let judged = judge(&run(status, 0.9), &slow);
+            assert_eq!(judged.result, ProbeResult::Void(limit), "{status:?}");
+            // A disturbance makes figures worse, so what holds in spite of it holds.
+            assert_eq!(judge(&run(status, 0.9), &met).result, ProbeResult::Held, "{status:?}");
+            // The figure is on the right side of its limit.
+            assert_eq!(judge(&run(status, 0.4), &slow).result, ProbeResult::Broke, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn the_store_breaks_what_every_probe_has_to_meet() {
+        for (status, condition) in [
+            (Status::StoreLimited, "not STORE-LIMITED"),
+            (Status::Invalid, "not INVALID"),
+        ] {
+            let judged = judge(&run(status, 0.9), &met);
+            assert_eq!(judged.result, ProbeResult::Broke);
+            assert_eq!(judged.broke[0].condition, condition);
+        }
+        assert_eq!(judge(&run(Status::StoreLimited, 0.4), &met).result, ProbeResult::Held);
+    }
+
+    #[test]
+    fn a_figure_that_a_run_does_not_have_and_a_lost_host_say_nothing() {
+        let absent = |_: &Run| {
+            let mut broken = BrokenCondition::new("response.p99<50ms", "-");
+            broken.absent = true;
+            vec![broken]
+        };
+        let judged = judge(&run(Status::Valid, 0.4), &absent);
+        assert_eq!(judged.result, ProbeResult::Void(Limit::Objective));
+        let mut with_hosts = run(Status::Valid, 0.4);
+        for (ended, expected) in [
+            (HostEnd::Reported, ProbeResult::Held),
+            (HostEnd::Lost, ProbeResult::Void(Limit::Generator)),
+        ] {
+            let verdict = Verdict::new(Status::Valid, Vec::new());
+            with_hosts.hosts.push(HostReport::new("a", ended, verdict));
+            assert_eq!(judge(&with_hosts, &met).result, expected);
+        }
+    }
+}

@@ -468,3 +468,26 @@ impl Observer for Reporting {
         self.observer.message(message);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_refused_beyond_a_hundredth_of_the_shortest_interval() {
+        let mut plan = Plan::default();
+        for (interval_ns, most_ns) in [(None, 10_000_000), (Some(200_000_000), 2_000_000)] {
+            plan.workload.interval_ns = interval_ns;
+            let reading = |uncertainty_ns| ClockReading {
+                offset_ns: -7,
+                steady_offset_ns: 7,
+                uncertainty_ns,
+            };
+            check_uncertainty(&plan, reading(most_ns)).expect("a hundredth is allowed");
+            let error = check_uncertainty(&plan, reading(most_ns + 1)).unwrap_err();
+            let why = error.explanation().causes().join(" ");
+            let most = format!("at most {:.3} ms", most_ns as f64 / 1e6);
+            assert!(why.contains(&most), "{why}");
+        }
+    }
+}

@@ -6,12 +6,11 @@ use std::fmt::Write;
 
 use tsb_core::report::{RoundRun, SideComparison, SideRatio};
 use tsb_run::compare::{DECIDING, is_headline};
-use tsb_run::units::nanos;
 
 use super::markup::Markup;
 use super::{STYLE, begin};
 use crate::render::names::{moment, path};
-use crate::render::sides::{ending, headline, percent, sentence, times, unequal_heading, unit};
+use crate::render::sides::{ending, headline, percent, sentence, times, unequal_heading, unit, warm_up};
 
 const OWN_STYLE: &str = include_str!("sides.css");
 
@@ -274,17 +273,12 @@ fn means(comparison: &SideComparison, page: &mut Markup) {
 
 fn method(comparison: &SideComparison, page: &mut Markup) {
     page.section("method", "How it was measured", "");
-    let runs: Vec<&RoundRun> = comparison.rounds.iter().flat_map(|round| &round.runs).collect();
-    let found: Vec<u64> = runs.iter().filter_map(|run| run.warm_up_ns).collect();
-    let longest = found.iter().max().map_or("none".to_owned(), |ns| nanos(*ns));
-    let steady = runs.iter().filter(|run| run.is_steady == Some(true)).count();
     page.element(
         "<p>",
         &format!(
-            "A round runs every side twice, in a seeded order (seed {}) and then in the reverse one, each run in a fresh place; a steady drift of the machine cancels. The held rate and latencies leave out the warm-up, which was found in {} of {} runs and took at most {longest}; {steady} runs were steady behind it. All other figures are those of whole runs.",
+            "A round runs every side twice, in a seeded order (seed {}) and then in the reverse one, each run in a fresh place; a steady drift of the machine cancels. {} All other figures are those of whole runs.",
             comparison.plan.seed,
-            found.iter().filter(|ns| **ns > 0).count(),
-            runs.len(),
+            warm_up(comparison),
         ),
         "</p>\n",
     );
