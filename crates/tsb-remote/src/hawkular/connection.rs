@@ -239,7 +239,7 @@ impl HawkularConnection {
 
     /// Deletes the samples of a gauge, or what the server does in place of that.
     pub(super) async fn delete(&self, id: &str) -> Result<()> {
-        const ACTION: &str = "delete a gauge";
+        const ACTION: &str = "remove a gauge";
         let gauge = format!("{PREFIX}/gauges/{}", encoded(id));
         let path = if self.rules.is_mohawk {
             format!("{gauge}/raw?start={LEAST_MS}&end={LAST_MS}")

@@ -131,6 +131,6 @@ async fn delete_all(connection: &HawkularConnection, gauges: &[Gauge]) -> Result
         "it says that it did, and still has samples of {left} gauges; one that keeps samples in memory has none after \
          a restart: restart it, or name another tenant"
     );
-    let action = format!("delete the gauges of tenant {}", connection.tenant());
+    let action = format!("remove the gauges of tenant {}", connection.tenant());
     Err(connection.server().failed(&action, why))
 }
