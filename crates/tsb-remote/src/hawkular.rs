@@ -44,8 +44,8 @@ pub const DEFAULT_PORT: u16 = 8080;
 /// Connects, and returns the client behind a blocking [`Bridge`].
 ///
 /// # Errors
-/// [`Error::Spec`](tsb_stores::Error::Spec) for a server that is none, or metrics of another program,
-/// and [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no server answers.
+/// [`Error::Spec`] for a server that is none, or metrics of another program,
+/// and [`Error::Unreachable`] if no server answers.
 pub fn open(address: &Address, options: &HawkularOptions) -> Result<Bridge<HawkularClient>> {
     Bridge::connect(|| HawkularClient::connect(address, options))
 }
@@ -53,8 +53,8 @@ pub fn open(address: &Address, options: &HawkularOptions) -> Result<Bridge<Hawku
 /// The series that earlier runs left samples of in a tenant. Changes nothing.
 ///
 /// # Errors
-/// [`Error::Spec`](tsb_stores::Error::Spec) for a tenant that holds nothing of a run, and
-/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no server answers.
+/// [`Error::Spec`] for a tenant that holds nothing of a run, and
+/// [`Error::Unreachable`] if no server answers.
 pub fn series(address: &Address, options: &HawkularOptions) -> Result<Vec<SeriesKey>> {
     crate::bridge::once(|| client::series(address, options))
 }
@@ -63,9 +63,9 @@ pub fn series(address: &Address, options: &HawkularOptions) -> Result<Vec<Series
 /// nothing.
 ///
 /// # Errors
-/// [`Error::Spec`](tsb_stores::Error::Spec) for metrics of another program,
-/// [`Error::Backend`](tsb_stores::Error::Backend) if the server keeps them, and
-/// [`Error::Unreachable`](tsb_stores::Error::Unreachable) if no server answers.
+/// [`Error::Spec`] for metrics of another program,
+/// [`Error::Backend`] if the server keeps them, and
+/// [`Error::Unreachable`] if no server answers.
 pub fn remove(address: &Address, options: &HawkularOptions) -> Result<()> {
     crate::bridge::once(|| client::remove_runs(address, options))
 }
